@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from functools import partial
 from typing import Annotated
 
 import anyio
@@ -83,10 +82,9 @@ class Inbox:
         if cwd and not all_:
             project = await in_thread(self._callers.readable, call, cwd)
         if id_:
-            _, item = await self._find(call, project, id_)
-            if item.kind is ItemKind.MESSAGE and not is_person:
+            if _kind_of(id_) is ItemKind.MESSAGE and not is_person:
                 raise Refused(_PERSON_READS)
-            return Waiting(items=(item,))
+            return Waiting(items=((await self._find(call, project, id_))[1],))
         items: list[InboxItem] = []
         for name, source in self._sources.items():
             if kind in (None, name):
@@ -115,23 +113,18 @@ class Inbox:
         or stays open, and ``left`` says why. ``edit`` sends the ``text`` to the team.
         """
         is_person = not await in_thread(self._callers.started_by_an_assistant, call)
-        is_local = _kind_of(id_) is not ItemKind.TEAM
-        async with self._decision_lock if is_local else nullcontext():
-            place = partial(self._callers.place, call, cwd)
-            project = await in_thread(place) if cwd else None
+        kind = _kind_of(id_)
+        if kind is ItemKind.MESSAGE and not is_person:
+            raise Refused(_PERSON_DECIDES)
+        async with self._decision_lock if kind is not ItemKind.TEAM else nullcontext():
+            project = await in_thread(self._callers.place, call, cwd) if cwd else None
             directory, item = await self._find(call, project, id_)
-            if item.choices and choice not in item.choices:
-                raise Invalid(
-                    f"{printable(item.id)} cannot be decided by {choice.value}",
-                    hint=f"it can by {', '.join(item.choices)}",
-                )
-            if item.person_only and not is_person:
-                raise Refused(_PERSON_DECIDES)
-            if choice not in _HARMLESS and item.kind is not ItemKind.MESSAGE:
+            _check(item, choice, is_person=is_person)
+            if choice not in _HARMLESS and kind is not ItemKind.MESSAGE:
                 await in_thread(self._callers.writable, call, item.project)
             client, type_name = call.caller.client, type_ or ""
             decision = ItemDecision(choice, client, text, type_name, paths, reason)
-            return await self._sources[item.kind].decide(directory, item, decision)
+            return await self._sources[kind].decide(directory, item, decision)
 
     async def _find(self, call: Call, project: Project | None, id_: str) -> PlacedItem:
         """Return an item with its memory directory; it is looked for in the project first.
@@ -174,6 +167,17 @@ class Inbox:
             return result
 
         return await in_thread(in_projects)
+
+
+def _check(item: InboxItem, answer: Answer, *, is_person: bool) -> None:
+    """Raise Invalid for an answer that the item does not take, Refused if another one decides."""
+    if item.choices and answer not in item.choices:
+        raise Invalid(
+            f"{printable(item.id)} cannot be decided by {answer.value}",
+            hint=f"it can by {', '.join(item.choices)}",
+        )
+    if item.person_only and not is_person:
+        raise Refused(_PERSON_DECIDES)
 
 
 def _kind_of(id_: str) -> ItemKind:

@@ -184,7 +184,8 @@ def _by_an_assistant(project: Project, *arguments: str) -> "Any":
 
 PERSONS = {
     "rule": ["rule", "add", "rule.md", "--check", "tool Bash"],
-    "held": ["message", "held"],
+    "held": ["review", "show", "m1"],
+    "decided": ["review", "accept", "m1"],
 }
 
 

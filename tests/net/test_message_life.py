@@ -114,7 +114,7 @@ def test_nobody_but_the_person_decides_a_held_message(crew: Crew) -> None:
     sent = [crew.send("anna", address, f"text {number}") for number in range(2)]
     assert {each["state"] for each in sent} == {"held"}
     assert far.receive("dora") == []
-    assert sorted(row["body"] for row in far.held()) == ["text 0", "text 1"]
+    assert sorted(row["text"] for row in far.held()) == ["text 0", "text 1"]
     assert far.decide(sent[0]["id"], accept=True) == "queued"
     assert far.decide(sent[1]["id"], accept=False) == "refused"
     assert far.bodies("dora") == ["text 0"]
