@@ -231,7 +231,7 @@ export const Memd = async ({ client, directory }) => {
       const payload = { session_id: sessionID, cwd: directory, prompt: words(parts) }
       const event = { client: "opencode", event: "chat.message", environment: ENVIRONMENT, payload }
       const [brought] = await Promise.all([
-        daemon.ask("hook", { ...event, deadline_ms: WAIT_MS - 50 }),
+        daemon.ask("hook", { ...event, deadline_ms: WAIT_MS }), // memd takes three quarters of it
         loadPrompt(sessionID),
       ])
       const waiting = subAgents.has(sessionID) ? "" : await mailboxes.bring(sessionID)
