@@ -128,6 +128,11 @@ def team_section(directory: str, index: IndexText) -> str:
     return f"{section}\n\n{_index_section(index)}\n"
 
 
+def daily_section(directory: str) -> str:
+    """Return the prompt about daily logs for a client that loads the private directory itself."""
+    return fill(_TEMPLATES["daily"], ("index",), {"directory": directory}) + "\n"
+
+
 def _index_section(index: IndexText) -> str:
     """Return the section that quotes an index, in tags that its text cannot close."""
     index_text = index.text.rstrip()

@@ -239,15 +239,16 @@ class Prompts:
         )
 
     def shared(self, project: Project, settings: Settings) -> str:
-        """Return only the part about the team directory, "" if none is used.
+        """Return what a client lacks that loads the private directory's index itself.
 
-        It is for a client that loads the private directory's index itself. Blocks.
+        It is how to keep the daily log, or else the part about the team directory; "" if neither is
+        used. Blocks.
         """
         directory = project.memory_dir
-        is_enabled = project.enabled
-        # A prompt with a daily log has no section about the team.
-        if not is_enabled or settings.prompt.daily_log:
+        if not project.enabled:
             return ""
+        if settings.prompt.daily_log:  # a prompt with it has no section about the team
+            return compose.daily_section(directory)
         if not settings.team.used(joined=self._joined(directory)):
             return ""
         indexes, _, _ = self._load_indexes(directory, INDEXES)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Home, Project, differs
+from tests.net.kit import Home, Project
 from tests.net.wire import RpcError
 
 TYPES = ("user", "feedback", "project", "reference")
@@ -188,7 +188,6 @@ def test_a_daily_log_prompt_holds_no_date(project: Project, how: str) -> None:
     assert "(a.md)" in text
 
 
-@differs("2.2", "the prompt does not say how the person's words go into the log")
 def test_a_daily_log_marks_the_persons_words(project: Project) -> None:
     """The person's words go into the log as a line that says so."""
     assert 'user said: "' in prompt(project, mode="daily_log")
@@ -321,7 +320,6 @@ def test_claude_code_loads_its_index_itself(project: Project) -> None:
     assert "(a.md)" not in claude_code_starts(project, "")
 
 
-@differs("7.3", "the instructions of the daily log do not come by the hook")
 def test_claude_code_gets_the_daily_log(project: Project) -> None:
     """By the hook come the instructions of the daily log."""
     assert "logs/YYYY/MM" in claude_code_starts(project, "[prompt]\ndaily_log = true\n")
