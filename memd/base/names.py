@@ -26,6 +26,7 @@ _COMPONENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 # Windows opens the device whatever follows the first dot.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
 _SHOWN_CHARACTERS = 120  # of a name in a sentence
+_FEW_NAMES = 50  # are searched for in all others as one text, which is quicker
 _DECODINGS = 8  # attacks nest percent-encodings two or three deep; this bounds the work
 
 # Why something is refused, in words for the sentence of its error.
@@ -150,10 +151,18 @@ def clash(names: Iterable[str], existing: Iterable[str]) -> tuple[str, str] | No
     for name in names:
         for beginning in beginnings(name):
             spellings.setdefault(beginning.casefold(), {}).setdefault(beginning, name)
-    for other in existing:
-        first_part = other.partition("/")[0]
-        if first_part.casefold() not in spellings:
-            continue  # quick way out: this is true of most names
+    others = list(existing)
+    if len(spellings) <= _FEW_NAMES:
+        text = "\0".join(("", *others))
+        folded = text.casefold()
+        # Where all that begins like a name in folded case begins like it as it is, nothing clashes.
+        if all(
+            folded.count(f"\0{key}") == text.count(f"\0{spelling}")
+            for key, each in spellings.items()
+            for spelling in each
+        ):
+            return None
+    for other in others:
         for beginning in beginnings(other):
             for spelling, name in spellings.get(beginning.casefold(), {}).items():
                 if spelling != beginning:

@@ -194,7 +194,7 @@ def _new_part(
     backwards = (b"\n" + new[start:])[::-1]
     same = common(backwards, (b"\n" + old[start:])[::-1])
     end = len(new) - 1 - backwards.rfind(b"\n", 0, same)
-    for _ in range(min(around, new.count(b"\n"))):
+    for _ in range(around and min(around, new.count(b"\n"))):
         start = new.rfind(b"\n", 0, max(0, start - 1)) + 1
         end = max(end, new.find(b"\n", end + 1))
     return decode(new[start : max(0, end)])

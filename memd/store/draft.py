@@ -319,19 +319,18 @@ def _with_lines(
     deleted = changed.keys() - written
     entries = parsed.entries.values()
     named = (path for entry in entries for path in entry.paths)
-    existing = (tree.memories(chain(draft.pointers, named)) | written) - deleted
+    existing = tree.memories(chain(draft.pointers, named)).difference(deleted) | written
     must_have_line = written | (draft.pointers.keys() & existing)
-    private = ((tree.rows.keys() - tree.shared() - {*INDEXES}) | written) - deleted
+    private = tree.memories().difference(tree.shared(), deleted) | written
     if len(private) <= limits.INDEX_ENTRIES:
         must_have_line |= private
-    listed = {entry.path for entry in entries}
-    missing = must_have_line - listed
+    missing = must_have_line - parsed.listed
     pointers = dict(draft.pointers)
     for path in missing - pointers.keys():
         head = (path in changed and changed[path][1]) or tree.rows[path].header
         pointers[path] = index.of_memory(head.name, head.description)
     of_person = frozenset[str]()
-    if not listed <= existing:
+    if not parsed.listed <= existing:
         lost = [entry for entry in entries if existing.isdisjoint(entry.paths)]
         of_person = _lines_of_person(lost, deleted, tree, dropped=draft.drop_dangling)
     if not adds:

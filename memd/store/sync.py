@@ -220,6 +220,7 @@ class Rows:
         for path, row in changed.items():
             content = scan.bodies.get(row.header.hash) if row else None
             if row is not None:
+                yield_to_requests()
                 parsed = None if content is None else memory.parse(content, path)
                 words[path] = words_of(row.header, parsed)
         with self.log.database.transaction() as cursor:
@@ -303,13 +304,12 @@ class Rows:
             doubted = set(rows if paths is None else paths)
             problems = list[str]()
             listed = opened.walk(problems, scan.temporaries, rows) if paths is None else ()
-            for path, entry in listed:
+            if listing:
+                doubted ^= {path for path, _ in listed}
+            for path, entry in () if listing else listed:
                 row = rows.get(path)
                 if row is None:
                     doubted.add(path)
-                    continue
-                if listing:
-                    doubted.discard(path)
                     continue
                 try:  # a row without a stamp was too young for one
                     if row.stamp == now_of(entry.stat(follow_symlinks=False)):

@@ -87,8 +87,8 @@ class LiveTree(Struct):
     def shared(self) -> frozenset[str]:
         """Return the paths of the memories below ``team/``."""
         if self._shared is None:
-            shared = frozenset(path for path in self.rows if path.startswith(TEAM))
-            self._shared = shared.difference(INDEXES)
+            shared = [path for path in self.rows if path.startswith(TEAM)]
+            self._shared = frozenset(shared).difference(INDEXES)
         return self._shared
 
     def memories(self, named: Iterable[str] = ()) -> set[str]:
@@ -96,7 +96,8 @@ class LiveTree(Struct):
 
         If some folder could not be read, any path below a folder counts: the index keeps its line.
         """
-        existing = {*self.rows}.difference(INDEXES)
+        existing = {*self.rows}
+        existing.difference_update(INDEXES)
         return existing.union(path for path in named if "/" in path) if self.unclear else existing
 
     def dangling(self) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from memd.base.names import INDEXES
 from memd.base.values import Header
-from memd.base.yielding import yield_to_requests
 from memd.state import docs
 from memd.store import memory
 from memd.store.log import ChangeLog
@@ -27,7 +26,6 @@ def words_of(header: Header, parsed: Memory | None) -> tuple[str, int]:
 
     Without the memory only its heading has words; an index has none.
     """
-    yield_to_requests()
     if header.path in INDEXES:
         return "", 0
     body = _searched_body(parsed) if parsed is not None else ""

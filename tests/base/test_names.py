@@ -104,6 +104,9 @@ def test_what_passes_is_boring(name: str) -> None:
         ("sub/a.md", ["sub/A.md"], "sub/A.md"),
         ("Notes/c.md", ["notes"], "notes"),
         ("Straße/a.md", ["STRASSE/b.md"], "STRASSE/b.md"),
+        ("a.md", ["b.md", "A.md.md"], None),
+        ("sub/a.md", ["Sub-b/a.md", "sub/c.md"], None),
+        ("sub/a.md", ["sub/b.md", "x.md", "sub/A.md", "sub/a.md"], "sub/A.md"),
     ],
 )
 def test_names_that_are_one_on_some_systems_clash(
@@ -111,6 +114,8 @@ def test_names_that_are_one_on_some_systems_clash(
 ) -> None:
     """A difference in case alone, of a file or a folder, is reported with the other name."""
     assert clash([name], existing) == (None if results is None else (name, results))
+    many = [f"{number}.md" for number in range(100)]
+    assert clash([*many, name], [*many, *existing]) == (results and (name, results))
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,21 @@ def test_a_reconciled_index_is_true_and_stays(
     assert _others(once) == _others(content)
 
 
+@given(st.lists(LINES, max_size=8), st.lists(LINES, max_size=8), st.integers())
+def test_an_index_says_the_same_whatever_was_read_before(
+    lines: list[bytes], more: list[bytes], number: int
+) -> None:
+    """What begins like an index that was just read has the same lines and entries as it alone."""
+    start = b"\n".join(lines)
+    whole = start + b"\n".join(more)
+    Index(start)
+    first_line = b"# %d\n" % number  # no index that was read before begins with it
+    parsed, alone = Index(whole), Index(first_line + whole)
+    assert parsed.lines == alone.lines[1:]
+    assert list(parsed.entries.values()) == list(alone.entries.values())
+    assert [n + 1 for n in parsed.entries] == list(alone.entries)
+
+
 @given(INDEXES, FILES, TEXTS, TEXTS)
 def test_a_derived_index_lists_what_is_there(
     content: bytes | None, files: list[str], title: str, hook: str
