@@ -180,7 +180,7 @@ class Hub:
     def begin_turn(self, connection: Member) -> None:
         """Let a connection begin its frame, now or when its turn comes."""
         process = connection.process
-        if not process.waiting and not self._wait_seconds(process):
+        if not self._waiting and not self._wait_seconds(process):
             self._begin(connection)
             return
         process.waiting.append(connection)
@@ -234,6 +234,8 @@ class Hub:
             seconds = self._wait_seconds(process)
             if seconds:
                 pause = min(pause, seconds)
+                continue
+            if not process.waiting:  # an answer of another's turn has closed its connections
                 continue
             connection = process.waiting.popleft()
             del self._waiting[process]

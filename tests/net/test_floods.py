@@ -75,6 +75,28 @@ while True:
             each.close()
             rest[connect()] = b""
 """
+CROWD = r"""
+import json, os, select, socket, sys
+path, count = sys.argv[1], int(sys.argv[2])
+begun, begin = os.pipe()
+for _ in range(count):
+    if os.fork() == 0:
+        made = socket.socket(socket.AF_UNIX)
+        made.connect(path)
+        answers, number = made.makefile("rb"), 0
+        os.close(begin)
+        os.read(begun, 1)
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            number += 1
+            asked = {"jsonrpc": "2.0", "id": number, "method": "hello"}
+            made.send(json.dumps(asked).encode() + b"\n")
+            answers.readline()
+        os.write(1, b"%d\n" % number)
+        os._exit(0)
+os.close(begin)
+for _ in range(count):
+    os.wait()
+"""
 FLOODS = {
     "connections opened and dropped": ("drop", 1, "hello"),
     "110 silent connections": ("silent", 110, "hello"),
@@ -162,6 +184,20 @@ def _costs(pid: int, home: Home, data: bytes) -> float:
         highest = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
         costs.append(highest / 1024 - before / MIB)
     return min(costs)
+
+
+def test_processes_take_turns(own: Home) -> None:
+    """Of thirty processes that each ask again once they are answered, all get about as much."""
+    own.start()
+    command = [PYTHON, "-c", CROWD, own.socket, "30"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as crowd:  # type: ignore[call-overload]
+        for _ in range(CALLS):
+            own.call("hello")
+        crowd.stdin.close()
+        counts = sorted(map(int, crowd.stdout.read().split()))
+    assert len(counts) == 30
+    assert counts[-1] < 3 * counts[0], counts
 
 
 def test_a_frame_without_end_costs_its_bound(own: Home) -> None:
