@@ -21,8 +21,10 @@ from memd.text.words import words
 
 _DAYS = 14
 _MOST_LINES = 20  # of a log that come at once
+_LAST_LINES = 5_000  # of a log that count; one of 256 KiB has fewer unless they are very short
 _CACHED_LOGS = 32
-_LINE = re.compile(r"^[\s*-]*(?:\d\d?:\d\d\s)?(.*)$")  # without bullet and time of day
+# Without bullet, time of day and the mark of the person's words, which many lines have.
+_LINE = re.compile(r"^[\s*-]*(?:\d\d?:\d\d\s)?(?:user said: )?(.*)$")
 
 
 def recent_paths(now: float) -> list[str]:
@@ -54,10 +56,12 @@ class RecentLogs:
         """Return the logs that have a line for a prompt, each as its best line is ranked."""
         result = []
         for path, text in self._texts.items():
-            rows = _rows(path, text)
+            rows, all_words = _rows(path, text)
+            forms = [form for form in terms.forms if form.spaced in all_words]
             lines = [
-                score(terms, row, [form for form in terms.forms if form.spaced in row.words])
-                for row in rows
+                score(terms, row, own)
+                for row in (rows if forms else ())
+                if (own := [form for form in forms if form.spaced in row.words])
             ]
             best = rank(filter(None, lines), _MOST_LINES, floor=floor)
             if best:
@@ -78,16 +82,16 @@ class RecentLogs:
 
 
 @lru_cache(_CACHED_LOGS)
-def _rows(path: str, text: str) -> tuple[SearchRow, ...]:
-    """Return the lines of a log, each with its number in place of a time."""
+def _rows(path: str, text: str) -> tuple[tuple[SearchRow, ...], str]:
+    """Return the lines of a log, each with its number in place of a time, and all their words."""
     rows: list[SearchRow] = []
-    for line in text.splitlines():
+    for line in [line for line in text.splitlines() if line.strip()][-_LAST_LINES:]:
         match = _LINE.match(line)
         line_words = "".join(f"{word} " for word in words(match.group(1) if match else line))
         if line_words:
             facts = (len(rows), _name(path), line.strip(), None, f" {line_words}", len(line_words))
             rows.append(SearchRow(path, "", *facts))
-    return tuple(rows)
+    return tuple(rows), "".join([row.words for row in rows])
 
 
 def _name(path: str) -> str:

@@ -257,7 +257,8 @@ class Recall:
         if paths is not None:
             # Logs are in no manifest: the local ranker has chosen their lines.
             logs = tuple(each for each in candidates if each.is_log)
-            candidates = self._finder.candidates(selection.place, prompt.index, paths, now) + logs
+            candidates = self._finder.candidates(selection.place, prompt.index, paths, now)
+            candidates = (candidates + logs)[: selection.most]
         if selection.empty:
             result = self._empty_result(run, select.NO_CANDIDATES)
         else:

@@ -150,6 +150,7 @@ def test_logs_come_beside_what_a_model_chooses(project: Project, model: Recorder
     assert found["memories"][0]["name"] == "one"
     assert "the zebra broker has port 9911" in found["block"]
     assert len(found["memories"]) == 2
+    assert [memory["name"] for memory in by_model(project, limit=1)["memories"]] == ["one"]
 
 
 def test_a_manifest_line_leaves_out_what_is_missing(project: Project, model: Recorder) -> None:
