@@ -20,7 +20,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.base.errors import Invalid, MemdError, NotFound, Off, Refused
-from memd.base.inbox import Answer, Decided, InboxItem, ItemDecision, ItemKind, PlacedItem, Source
+from memd.base.inbox import (
+    Answer,
+    Decided,
+    InboxItem,
+    ItemDecision,
+    ItemFile,
+    ItemKind,
+    PlacedItem,
+    Source,
+)
 from memd.base.names import printable
 from memd.base.threads import in_thread
 from memd.base.values import MemoryType, Project
@@ -32,6 +41,8 @@ _KINDS_BY_LETTER = {"s": ItemKind.SUGGESTION, "p": ItemKind.PROPOSAL, "m": ItemK
 _NUMBERED_ID = re.compile(r"[smp][0-9]+")
 # These change no memory, so they are possible where memory is off.
 _HARMLESS = (Answer.DISMISS, Answer.REJECT, Answer.REFUSE)
+_MOST_CHARACTERS = 700_000  # of texts and files in one answer
+_NO_ROOM = "not all of it has room in this answer; its id shows more"
 _PERSON_READS = "the person reads what is held, in a terminal of their own"
 _PERSON_DECIDES = "the person decides this, in a terminal of their own"
 ItemId = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -84,13 +95,13 @@ class Inbox:
         if id_:
             if _kind_of(id_) is ItemKind.MESSAGE and not is_person:
                 raise Refused(_PERSON_READS)
-            return Waiting(items=((await self._find(call, project, id_))[1],))
+            return Waiting(items=_fitting([(await self._find(call, project, id_))[1]]))
         items: list[InboxItem] = []
         for name, source in self._sources.items():
             if kind in (None, name):
                 placed = await source.items(project)
                 items += [each for _, each in await self._in_projects(call, project, placed)]
-        return Waiting(items=tuple(each if is_person else _without_text(each) for each in items))
+        return Waiting(_fitting(each if is_person else _without_text(each) for each in items))
 
     @method("review.decide", "write")
     async def decide(
@@ -150,8 +161,12 @@ class Inbox:
         self, call: Call, project: Project | None, placed: Iterable[PlacedItem]
     ) -> list[PlacedItem]:
         """Return items with the roots of their projects, but for those where memory is off."""
-        if project is not None:
-            return [(directory, replace(each, project=project.root)) for directory, each in placed]
+        if project is not None:  # a message knows the project of its receiver
+            of = ItemKind.MESSAGE
+            return [
+                (directory, each if each.kind is of else replace(each, project=project.root))
+                for directory, each in placed
+            ]
 
         def in_projects() -> list[PlacedItem]:
             roots, result = self._roots(), list[PlacedItem]()
@@ -183,6 +198,20 @@ def _check(item: InboxItem, answer: Answer, *, is_person: bool) -> None:
 def _kind_of(id_: str) -> ItemKind:
     """Return the kind of the item with an id."""
     return _KINDS_BY_LETTER[id_[0]] if _NUMBERED_ID.fullmatch(id_) else ItemKind.TEAM
+
+
+def _fitting(items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
+    """Return items so that they fit a message: the last ones without texts and some files."""
+    result, room = list[InboxItem](), _MOST_CHARACTERS
+    for each in items:
+        room -= len(each.text) + sum(map(len, each.why))
+        text, files = each.text if room >= 0 else "", list[ItemFile]()
+        for file in each.files:
+            room -= len(file.path) + len(file.reason) + len(file.diff)
+            files += [file] if room >= 0 else []
+        why = each.why if room >= 0 else (*each.why, _NO_ROOM)
+        result.append(replace(each, text=text, files=tuple(files), why=why))
+    return tuple(result)
 
 
 def _without_text(item: InboxItem) -> InboxItem:

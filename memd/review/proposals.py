@@ -39,13 +39,9 @@ from memd.state.proposals import (
 from memd.store.memory import parse
 from memd.store.secret import scrub
 from memd.store.store import Store
-from memd.text.unified import CHARACTERS, bounded
+from memd.text.unified import bounded
 
 _REASON_CHARACTERS = 500  # of a rejection's reason
-_MOST_FILES = 2000  # in one answer
-_MOST_CHARACTERS = 500_000  # of all diffs in one answer, so that it fits a message
-_NO_ROOM = "… no room in this answer: show this proposal by its id\n"
-_MORE_FILES = "{} more files have no room in this answer"
 _IMPORT = "import"  # the beginning of an import's ``engine``
 
 
@@ -63,30 +59,18 @@ class Proposals:
 
     def _items(self, directory: str, id_: str) -> list[PlacedItem]:
         """Return what ``items`` returns. Blocks."""
-        result: list[PlacedItem] = []
-        files, characters = _MOST_FILES, _MOST_CHARACTERS
-        for place in [directory] if directory else self._table.places():
-            proposals = self._table.of_directory(place, decided=bool(id_))
-            for proposal in proposals:
-                if id_ in ("", proposal.id):
-                    item = self._item(place, proposal, files, characters)
-                    files -= len(item.files)
-                    characters -= sum(len(file.diff) for file in item.files)
-                    result.append((place, item))
-        return result
+        return [
+            (place, self._item(place, proposal))
+            for place in ([directory] if directory else self._table.places())
+            for proposal in self._table.of_directory(place, decided=bool(id_))
+            if id_ in ("", proposal.id)
+        ]
 
-    def _item(self, directory: str, proposal: Proposal, files: int, characters: int) -> InboxItem:
-        """Return a proposal as an item with so many files and characters of diffs. Blocks."""
+    def _item(self, directory: str, proposal: Proposal) -> InboxItem:
+        """Return a proposal as an item. Blocks."""
         edits = proposal.edits
-        paths = [edit.path for edit in edits[: max(0, files)]]
-        files_now = self._store.reading.read_many(directory, paths)
-        live = {file.header.path: file.content for file in files_now}
-        shown: list[ItemFile] = []
-        for edit in edits[: max(0, files)]:
-            shown.append(_file(edit, live.get(edit.path), characters))
-            characters -= len(shown[-1].diff)
-        hidden = len(edits) - len(shown)
-        notes = (_MORE_FILES.format(hidden),) if hidden else ()
+        files = self._store.reading.read_many(directory, [edit.path for edit in edits])
+        live = {file.header.path: file.content for file in files}
         refusal = (f"rejected: {proposal.reason}",) if proposal.reason else ()
         by = "An import" if proposal.engine.startswith(_IMPORT) else "A dream"
         many = "a memory" if len(edits) == 1 else f"{len(edits)} memories"
@@ -100,8 +84,8 @@ class Proposals:
             text=proposal.said,
             origin=proposal.engine or LOCAL,
             choices=choices if proposal.state == OPEN else (),
-            why=(*proposal.problems, *notes, *refusal),
-            files=tuple(shown),
+            why=(*proposal.problems, *refusal),
+            files=tuple(_file(edit, live.get(edit.path)) for edit in edits),
             state=proposal.state,
             person_only=any(_is_personal(edit, live.get(edit.path)) for edit in edits),
         )
@@ -159,24 +143,18 @@ def _is_personal(edit: ProposedEdit, live: bytes | None) -> bool:
     return edit.state == OPEN and any(parse(text, edit.path).type in PERSONAL for text in texts)
 
 
-def _file(edit: ProposedEdit, live: bytes | None, characters: int) -> ItemFile:
-    """Return one file of an item with a diff of at most ``characters``.
-
-    ``live`` is the file's content now, ``None`` if there is no file.
-    """
+def _file(edit: ProposedEdit, live: bytes | None) -> ItemFile:
+    """Return one file of an item; ``live`` is its content now, ``None`` if there is no file."""
     live_hash = "" if live is None else sha256(live)
     before = edit.before
     if before is None and live_hash == edit.base:  # the file is as the dream read it
         before = live
     action = "changed" if edit.base else "created"
-    diff = _NO_ROOM
-    if characters > 0:
-        diff = bounded(printable(edit.path), before, edit.content, min(CHARACTERS, characters))
     target = f"goes into {printable(edit.merged_into)}" if edit.merged_into else ""
     return ItemFile(
         path=edit.path,
         action="removed" if edit.content is None else action,
-        diff=diff,
+        diff=bounded(printable(edit.path), before, edit.content),
         state=edit.state,
         reason="; ".join(filter(None, (target, edit.reason, edit.refusal))),
         stale=edit.state == OPEN and live_hash != edit.base,

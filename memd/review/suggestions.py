@@ -96,7 +96,9 @@ class Suggestions:
         if id_:
             for place, each in self.table.all(directory):
                 if each.id == id_:
-                    yield place, _item(_open(each))
+                    if isinstance(each, ClosedSuggestion):
+                        raise decided_before(id_, each.state)
+                    yield place, _item(each)
             return
         everywhere = () if directory else self.table.all()
         places = [place for place, each in everywhere if isinstance(each, OpenSuggestion)]
@@ -226,13 +228,6 @@ def accepted(
     )
     edit = FileEdit(worded.path, worded.content, base="")
     return worded.path, Draft((edit,), effects=(taken,))
-
-
-def _open(suggestion: OpenSuggestion | ClosedSuggestion) -> OpenSuggestion:
-    """Return an open suggestion as it is. Raises Conflict for another one."""
-    if isinstance(suggestion, ClosedSuggestion):
-        raise decided_before(suggestion.id, suggestion.state)
-    return suggestion
 
 
 def _item(suggestion: OpenSuggestion) -> InboxItem:

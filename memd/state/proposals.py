@@ -191,7 +191,7 @@ def propose(cursor: Cursor, proposal: Proposal) -> str:
     new = replace(new, id=f"p{docs.next_number(cursor, Proposal)}", state=OPEN)
     docs.put(cursor, new, real, new.id)
     open_ones = [each for each in stored.values() if each.state == OPEN]
-    for old in open_ones[: len(open_ones) + 1 - _MOST_OPEN]:
+    for old in open_ones[: max(0, len(open_ones) + 1 - _MOST_OPEN)]:
         if old.decided is None:
             docs.delete(cursor, Proposal, real, old.id)
         else:  # partly decided: its refusals stay known

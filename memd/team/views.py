@@ -88,21 +88,18 @@ def _waiting_in(table: TeamTable, place: Membership) -> Iterator[InboxItem]:
     sides = (Answer.OURS, Answer.THEIRS, Answer.EDIT)
     conflicts = table.conflicts(directory)
     for key, conflict in conflicts.items():
-        ours = table.body(directory, conflict.ours)
-        theirs = table.body(directory, conflict.theirs)
-        path = f"{TEAM}{key}"
-        file = ItemFile(path, "changed", unified.bounded(printable(path), theirs, ours))
-        by = conflict.member or "another member"
-        title = f"{by} and you changed the same lines."
-        at = iso_time(conflict.at)
-        yield make(id=path, at=at, title=title, choices=sides, files=(file,))
+        path, bodies = f"{TEAM}{key}", (conflict.theirs, conflict.ours)
+        theirs, ours = (table.body(directory, body) for body in bodies)
+        diff = unified.bounded(printable(path), theirs, ours)
+        title = f"{conflict.member or 'Another member'} and you changed the same lines."
+        files = (ItemFile(path, "changed", diff),)
+        yield make(id=path, at=iso_time(conflict.at), title=title, choices=sides, files=files)
     for key, held in table.held(directory).items():
-        if key not in conflicts:
-            path = f"{TEAM}{key}"
-            why = ": ".join(filter(None, (held.reason, held.detail)))
-            file = ItemFile(path, "changed", "")
-            title = "This file is not sent."
-            yield make(id=path, at="", title=title, why=(why,), choices=sides, files=(file,))
+        if key in conflicts:
+            continue
+        path, why = f"{TEAM}{key}", (": ".join(filter(None, (held.reason, held.detail))),)
+        files = (ItemFile(path, "changed", ""),)
+        yield make(id=path, at="", title="It is not sent.", why=why, choices=sides, files=files)
 
 
 def _differences(exchange: Exchange, path: str) -> tuple[TextDiff, ...]:

@@ -1,6 +1,5 @@
 """The views of all projects and of one project's memories. Pure."""
 
-from collections import Counter
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
@@ -25,24 +24,24 @@ def _folders(query: PageQuery, status: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _later_projects_calls(query: PageQuery, answers: Answers) -> Calls:
-    """Return the calls that count the first projects' memories, and what waits in all."""
-    calls = {"review": MethodCall("review.list", {"all": True}, optional=True)}
+    """Return the calls that count the memories of the first projects, and what waits there."""
+    calls = {}
     for cwd in islice(_folders(query, answers["status"]), _PROJECTS):
         calls[f"listed {cwd}"] = MethodCall("memory.list", {"cwd": cwd, "limit": 1}, optional=True)
+        calls[f"waiting {cwd}"] = MethodCall("review.list", {"cwd": cwd}, optional=True)
     return calls
 
 
 def _projects_page(query: PageQuery, answers: Answers) -> Context:
     """Return the projects, with the one in which the page was started if it has memories."""
     status, here = answers["status"], query.get("here")
-    items = result_or_none(answers, "review", "items") or ()
-    waiting = Counter(item["project"] for item in items)
     rows = []
     for cwd, directory in _folders(query, status).items():
         count = result_or_none(answers, f"listed {cwd}", "count")
+        waiting = len(result_or_none(answers, f"waiting {cwd}", "items") or ())
         if directory or count:
             is_shared = directory in status["teams"]
-            rows.append({"cwd": cwd, "memories": count, "waiting": waiting[cwd], "team": is_shared})
+            rows.append({"cwd": cwd, "memories": count, "waiting": waiting, "team": is_shared})
     # A call fails where memory is off, and the page may be started outside of any project.
     return {"projects": rows, "here": here, "problems": []}
 

@@ -87,10 +87,10 @@ class Bench:
         assert results is not None
         return results
 
-    async def review(self) -> Sequence[InboxItem]:
-        """Return what waits as a person sees it."""
+    async def review(self, name: str = "") -> Sequence[InboxItem]:
+        """Return what waits as a person sees it, or one item."""
         call = call_about(self.memory)
-        return (await self.inbox.list_items(call, cwd=self.directory)).items
+        return (await self.inbox.list_items(call, cwd=self.directory, id_=name)).items
 
     async def accept(
         self, name: str, paths: Sequence[str] = (), client: str = "", *, assistant: bool = False

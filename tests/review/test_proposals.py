@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 from anyio import to_thread
 from hypothesis import given, settings
@@ -120,6 +121,19 @@ async def test_only_the_person_decides_about_their_rules(bench: Bench) -> None:
     assert (bench.proposal(rule).state, "rule.md" in bench.files()) == ("open", True)
     assert (await bench.accept(fact, assistant=True)).state == "accepted"
     assert (await bench.accept(rule)).state == "accepted"
+
+
+async def test_an_answer_fits_a_message(bench: Bench) -> None:
+    """However much waits, all of it is listed, and what has no room is shown by its id."""
+    words = "".join(f"line {number} of a long text\n" for number in range(1500))
+    names = [bench.propose(bench.edit(f"n{n}.md", topic(f"{n}\n{words}"))) for n in range(20)]
+    listed = await bench.review()
+    assert sorted(item.id for item in listed) == sorted(names)
+    assert len(json.dumps(msgspec.to_builtins(listed))) < 1_000_000
+    last = listed[-1]
+    assert (last.files, "its id shows more" in last.why[-1]) == ((), True)
+    (whole,) = await bench.review(last.id)
+    assert "line 1499" in whole.files[0].diff
 
 
 async def test_of_two_at_once_one_decides(bench: Bench) -> None:

@@ -79,26 +79,23 @@ class StatusView:
         yield f"→ {worst['remedy'] or 'memctl doctor'}{more}"
 
     def _decision_lines(self) -> Iterator[str]:
-        """Yield the counts of what a person has to decide, each with its command."""
+        """Yield the counts of what a person has to decide, with the commands that show it."""
         answer = self._answer
-        proposals = answer.get("proposals") or {}
         conflicts = answer.get("conflicts") or {}
-        suggestions = (answer.get("suggestions") or {}).get("open", 0)
-        places = [self.place(directory) for directory in list(proposals)[:_MAX_NAMES]]
-        where = f" in {', '.join(places)}" if places else ""
-        yield from _counted_line(sum(proposals.values()), "proposal", where, "memctl review --all")
-        yield from _counted_line(
-            suggestions, "suggestion", " in all projects", "memctl review --all"
+        counts = (
+            (sum((answer.get("proposals") or {}).values()), "proposal"),
+            ((answer.get("suggestions") or {}).get("open", 0), "suggestion"),
+            (answer.get("held", 0), "message"),
+            (sum(conflicts.values()), "team file"),
         )
-        yield from _counted_line(
-            answer.get("held", 0), "message", " for agents", "memctl review --all"
-        )
-        yield from _counted_line(sum(conflicts.values()), "team file", "", "memctl team status")
+        words = [f"{count} {noun}{'s' * (count != 1)}" for count, noun in counts if count]
+        if words:
+            yield f"{', '.join(words)}: memctl review --all"
         rules = answer.get("rules") or {}
         broken_rules = rules.get("changed", 0) + rules.get("gone", 0)
-        yield from _counted_line(
-            broken_rules, "rule", " whose memory changed or is gone", "memctl rule list"
-        )
+        if broken_rules:
+            rule_words = f"{broken_rules} rule{'s' * (broken_rules != 1)}"
+            yield f"{rule_words} whose memory changed or is gone: memctl rule list"
         team_states = [
             f"{state} in {self.place(directory)}"
             for directory, state in (answer.get("teams") or {}).items()
@@ -222,9 +219,3 @@ def _first_lines(lines: list[str], more: str) -> Iterator[str]:
     yield from lines[:_MAX_LINES]
     if len(lines) > _MAX_LINES:
         yield f"{len(lines) - _MAX_LINES} more: {more}"
-
-
-def _counted_line(count: int, noun: str, where: str, command: str) -> Iterator[str]:
-    """Yield one line with a count, its noun and the command that shows them; none for 0."""
-    if count:
-        yield f"{count} {noun}{'s' * (count != 1)}{where}: {command}"
