@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from memd.base import limits
 from memd.base.errors import MemdError, NotFound, Refused, Storage
-from memd.base.names import INDEX, INDEXES, check_name
+from memd.base.names import INDEX, INDEXES, check_name, concerns
 from memd.base.values import Header, MemoryFile, Snapshot
 from memd.store.directory import Directory
 from memd.store.log import ChangeRecord
@@ -69,7 +69,7 @@ class MemoryReader:
     def read(self, directory: str, paths: Sequence[str], real: str = "") -> tuple[MemoryFile, ...]:
         """Return those of the memories that exist. Raises Refused, TooLarge and Storage.
 
-        The log has each text that is returned, so that an edit of it can be merged.
+        The log has each text of a memory that is returned, so that an edit of it can be merged.
         """
         files = []
         real = real or os.path.realpath(directory)
@@ -92,7 +92,8 @@ class MemoryReader:
         saved = [
             file.header.path
             for file in files
-            if file.header.path not in rows or rows[file.header.path].header.hash != file.hash
+            if concerns(file.header.path)
+            and (file.header.path not in rows or rows[file.header.path].header.hash != file.hash)
         ]
         if saved:  # since the look, or while a change was being made
             known = self._rows.of(real)
