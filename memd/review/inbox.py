@@ -109,7 +109,7 @@ class Inbox:
         call: Call,
         *,
         cwd: str = "",
-        id_: ItemId,
+        id_: Annotated[ItemId, msgspec.Meta(min_length=1)],
         choice: Answer,
         text: Words | None = None,
         type_: MemoryType | None = None,

@@ -187,6 +187,15 @@ def test_a_choice_of_another_kind_is_refused(project: Project, choice: str) -> N
     assert [each["id"] for each in _waiting(project)] == [item["id"]]
 
 
+def test_an_empty_id_decides_nothing(project: Project) -> None:
+    """An empty id names no item, not the first one."""
+    _heard(project)
+    with pytest.raises(RpcError) as error:
+        project.call("review.decide", id="", choice="accept")
+    assert error.value.kind == "invalid_params"
+    assert len(_waiting(project)) == 1
+
+
 @pytest.mark.parametrize("name", ["s9999", "p9999", "m9999", "team/none.md", "x"])
 def test_an_unknown_id_is_not_found(project: Project, name: str) -> None:
     """An id that names nothing is not found, whatever its kind."""
