@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from memd.base.names import LOGS
 from memd.base.text import decode, sha256
 from memd.base.values import AGENT, Header, MemoryFile
-from memd.recall.rank import Ranked, Terms, rank, score
+from memd.recall.query import Query
+from memd.recall.rank import ASSUMED_MEMORIES, Ranked, rank, score, weigh
 from memd.state.search import SearchRow
 from memd.text.words import words
 
@@ -52,18 +53,31 @@ class RecentLogs:
         self._times = {path: mtime_ns for path, (_, mtime_ns) in contents.items()}
         self._lines: dict[str, str] = {}  # those that a prompt brings, by path
 
-    def scored(self, terms: Terms, *, floor: bool) -> list[Ranked]:
-        """Return the logs that have a line for a prompt, each as its best line is ranked."""
+    def scored(
+        self, query: Query, counts: Mapping[str, int], memories: int, *, floor: bool
+    ) -> list[Ranked]:
+        """Return the logs that have a line for a prompt, each as its best line is ranked.
+
+        ``counts`` is how many of the directory's ``memories`` have each word.
+        """
+        logs = {path: _rows(path, text) for path, text in self._texts.items()}
+        # A word that many lines have is as common as one that as large a part of the memories has.
+        count = sum(len(rows) for rows, _ in logs.values())
+        part = (memories + ASSUMED_MEMORIES) / (count + ASSUMED_MEMORIES)
+        counts = dict(counts)
+        for word in query.words:
+            if lines := sum(all_words.count(f" {word} ") for _, all_words in logs.values()):
+                counts[word] = counts.get(word, 0) + max(1, round(part * lines))
+        terms = weigh(query, counts, memories)
         result = []
-        for path, text in self._texts.items():
-            rows, all_words = _rows(path, text)
+        for path, (rows, all_words) in logs.items():
             forms = [form for form in terms.forms if form.spaced in all_words]
-            lines = [
+            ranked = [
                 score(terms, row, own)
                 for row in (rows if forms else ())
                 if (own := [form for form in forms if form.spaced in row.words])
             ]
-            best = rank(filter(None, lines), _MOST_LINES, floor=floor)
+            best = rank(filter(None, ranked), _MOST_LINES, floor=floor)
             if best:
                 numbers = sorted(item.row.mtime_ns for item in best)
                 self._lines[path] = "\n".join(rows[number].description for number in numbers)

@@ -30,7 +30,7 @@ _K1 = 1.2  # BM25's usual saturation; a long memory is as good as a short one (b
 _SYNONYM_SHARE = 0.45  # of a word's weight
 _PAIR_SHARE = 0.3  # of the weight of two neighbouring words, where they are neighbours in a memory
 _SUBJECT_BONUS = 1.0  # bonus of a memory that begins with a name in the prompt
-_ASSUMED_MEMORIES = 50  # memories added to the count, so that rarity works in a small store too
+ASSUMED_MEMORIES = 50  # memories added to the count, so that rarity works in a small store too
 _BODY_FACTOR = 0.5  # factor towards the floor of a word that is only in the body
 _DULL_FACTOR = 0.5  # factor towards the floor of a common word or a bare number
 _DIGITS = 6  # of a score behind the point
@@ -97,7 +97,7 @@ def weigh(query: Query, counts: Mapping[str, int], memories: int) -> Terms:
     ``counts`` is how many of all ``memories`` have each word, of those that any has. The fewer have
     a word, the heavier it is.
     """
-    memories += _ASSUMED_MEMORIES
+    memories += ASSUMED_MEMORIES
     rarities = {  # by how many memories have a word
         count: math.log(1 + (memories - min(count, memories) + 0.5) / (min(count, memories) + 0.5))
         for count in {0, 1, *counts.values()}

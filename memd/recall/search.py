@@ -30,7 +30,7 @@ from memd.recall import block, select
 from memd.recall.logs import RecentLogs, recent_paths
 from memd.recall.own_rules import OwnRules, own_rules
 from memd.recall.query import Query, parse
-from memd.recall.rank import Ranked, Terms, heaviest_first, rank, score, weigh, with_cuts
+from memd.recall.rank import Ranked, heaviest_first, rank, score, weigh, with_cuts
 from memd.recall.select import Prompt, SurfacedMemory
 from memd.state.ledger import Item
 from memd.state.search import SearchRow, WordSearch, rarest_first
@@ -181,11 +181,11 @@ class Finder:
         # What is below the floor is of interest only to a model and an explanation.
         floor = not for_model and not prompt.explain
         least = _CANDIDATES if for_model else _LEAST_SCORED
-        scored, excluded, terms = self._score(
+        scored, excluded, counts = self._score(
             place.real, query, len(headers), reasons, floor=floor, least=least
         )
         logs = self._logs(place.real, now)
-        log_lines = logs.scored(terms, floor=True)
+        log_lines = logs.scored(query, counts, len(headers), floor=True)
         excluded |= reasons(each.row for each in log_lines)
         scored += [each for each in log_lines if each.row.path not in excluded]
         best = [item.row.path for item in rank(scored, most)]
@@ -283,10 +283,11 @@ class Finder:
         headers = self._reader.headers(directory, real)
         if not words(query):
             return tuple(islice(self._literal_hits(directory, headers, query), most))
-        least = max(most, _LEAST_SCORED)
-        scored, _, terms = self._score(real, parse(query), len(headers), floor=False, least=least)
+        least, parsed = max(most, _LEAST_SCORED), parse(query)
+        scored, _, counts = self._score(real, parsed, len(headers), floor=False, least=least)
         logs = self._logs(real, now)
-        best = rank([*scored, *logs.scored(terms, floor=False)], most, floor=False)
+        log_lines = logs.scored(parsed, counts, len(headers), floor=False)
+        best = rank([*scored, *log_lines], most, floor=False)
         lines = {item.row.path: file for item in best if (file := logs.file(item.row.path))}
         paths = [item.row.path for item in best if item.row.path not in lines]
         files = self._reader.read_many(directory, paths, real)
@@ -307,15 +308,17 @@ class Finder:
         floor: bool,
         least: int,
         at_most: int = _CANDIDATES,
-    ) -> tuple[list[Ranked], dict[str, tuple[str, str]], Terms]:
+    ) -> tuple[list[Ranked], dict[str, tuple[str, str]], dict[str, int]]:
         """Return the scored memories that have a word of a query, and what ``reasons`` excluded.
 
-        The directory has so many ``memories``. Those with the rarest words count, ``at_most`` so
-        many; of these the ``least`` or some more with the heaviest words are scored. With ``floor``
-        a word counts only if it can bring a memory to its floor.
+        The last is how many memories have each word, of those that any has. The directory has so
+        many ``memories``. Those with the rarest words count, ``at_most`` so many; of these the
+        ``least`` or some more with the heaviest words are scored. With ``floor`` a word counts only
+        if it can bring a memory to its floor.
         """
         ids_of = self._search.find(directory, query.words)
-        terms = weigh(query, {word: len(ids) for word, ids in ids_of.items()}, memories)
+        counts = {word: len(ids) for word, ids in ids_of.items()}
+        terms = weigh(query, counts, memories)
         wanted = {word: ids_of[word] for word in terms.bringing} if floor else ids_of
         ids = rarest_first(wanted, at_most, memories)
         candidates = heaviest_first(terms, ids_of, ids)
@@ -341,7 +344,7 @@ class Finder:
                 least=least,
                 at_most=4 * at_most,
             )
-        return scored, excluded, terms
+        return scored, excluded, counts
 
     def _logs(self, directory: str, now: float) -> RecentLogs:
         """Return the logs of the last days that no dream has distilled."""

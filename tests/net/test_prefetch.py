@@ -273,6 +273,16 @@ def test_of_a_log_come_the_lines_of_the_prompt_once(project: Project) -> None:
     assert "in April" in ask(project, query)["block"]
 
 
+def test_a_word_of_every_line_brings_no_log(project: Project) -> None:
+    """What all lines are about is no reason for any of them; a rarer word still finds its line."""
+    project.write("a.md", "text")
+    for day in range(10):
+        lines = [f"fixed step {number} of the dashboard" for number in range(40)]
+        log(project, day, "\n- 15:00 ".join([*lines, f"the otter number {day} is fed"]))
+    assert ask(project, "make the header of the dashboard sticky")["memories"] == []
+    assert "otter number" in ask(project, "is the otter of the dashboard fed")["block"]
+
+
 def test_that_the_user_said_something_brings_no_line(project: Project) -> None:
     """The mark of the person's words is no word of theirs: a prompt about users gets none."""
     project.write("a.md", "text")
