@@ -28,6 +28,7 @@ from memd.agent.step import ToolResult as ToolResult
 from memd.agent.step import total as total
 from memd.agent.task import LITTLE_THOUGHT as LITTLE_THOUGHT
 from memd.agent.task import Bench
+from memd.agent.task import NoTools as NoTools
 from memd.agent.task import Task as Task
 from memd.agent.workspace import Workspace
 from memd.base.clock import Clock
@@ -88,7 +89,7 @@ async def run(
     model: Model,
     bench: Bench,
     clock: Clock,
-    progress: Progress,
+    progress: Progress = lambda _phase, **_facts: None,
     *,
     record: RunRecord | None = None,
     on_usage: Callable[[Usage], None] | None = None,
@@ -271,6 +272,7 @@ class _Loop:
             seconds=max(min(task.ask_seconds, seconds_left), 0.0),
             system=task.system,
             tools=task.tools,
+            schema=task.schema,
             retries=task.retries,
             project=task.project,
             extra=task.extra,

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from memd.agent.step import Budget, ToolResult
+from memd.agent.step import DENIED, Budget, ToolResult
 from memd.model.port import Block
 
 LITTLE_THOUGHT: Mapping[str, Any] = {  # for a task that needs no more, as ``extra``
@@ -17,10 +17,10 @@ LITTLE_THOUGHT: Mapping[str, Any] = {  # for a task that needs no more, as ``ext
 class Task(Struct, frozen=True):
     """The task of a run: its messages, tools, model, budget and time limits.
 
-    ``kind``, ``model``, ``system``, ``tools``, ``extra`` and ``project`` go into each request
-    unchanged; ``messages`` begin the conversation. ``runs`` names the tools that may be run, even
-    if ``tools`` lists more. ``seconds`` bounds the run, ``ask_seconds`` one request with its
-    ``retries``. ``shown`` has the paths of memories whose whole text is in the messages.
+    ``kind``, ``model``, ``system``, ``tools``, ``schema``, ``extra`` and ``project`` go into each
+    request unchanged; ``messages`` begin the conversation. ``runs`` names the tools that may be
+    run, even if ``tools`` lists more. ``seconds`` bounds the run, ``ask_seconds`` one request with
+    its ``retries``. ``shown`` has the paths of memories whose whole text is in the messages.
     """
 
     kind: str
@@ -30,6 +30,7 @@ class Task(Struct, frozen=True):
     runs: frozenset[str]
     system: str | tuple[Block, ...] = ""
     budget: Budget = field(default_factory=Budget)
+    schema: Mapping[str, Any] | None = None
     seconds: float = 300.0
     ask_seconds: float = 120.0
     retries: int = 2
@@ -54,3 +55,15 @@ class Bench(Protocol):
         An invalid call is answered with a text, not an exception.
         """
         ...
+
+
+class NoTools:
+    """The tools of a run that has none: every call is refused."""
+
+    touched: tuple[str, ...] = ()
+
+    def call(
+        self, _name: str, _given: Mapping[str, Any], _now: float, _over: Callable[[], bool]
+    ) -> ToolResult:
+        """Refuse a call."""
+        return ToolResult("No tool is run here: answer in words.", DENIED)

@@ -363,7 +363,7 @@ class Summaries:
             task = summary.summary_task(
                 shown_rounds, instructions, len(rounds) - len(shown_rounds), name, project
             )
-            ended = await agent.run(task, model, summary.NoTools(), self._clock, progress)
+            ended = await agent.run(task, model, agent.NoTools(), self._clock, progress)
             await to_thread.run_sync(self._runs.save, job, ended.record)
             if not isinstance(ended.error, PromptTooLongError):
                 break

@@ -9,13 +9,13 @@ Rules of this file
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
 from msgspec.structs import replace
 
-from memd.agent.service import LITTLE_THOUGHT, Budget, Task, ToolResult
+from memd.agent.service import LITTLE_THOUGHT, Budget, Task
 from memd.base import prose
 from memd.base.values import Message
 from memd.conversation import history
@@ -66,18 +66,6 @@ _TASK = Task(
     ask_seconds=240.0,
     extra=LITTLE_THOUGHT,
 )
-
-
-class NoTools:
-    """The tools of a run that has none; every call is refused."""
-
-    touched: tuple[str, ...] = ()
-
-    def call(
-        self, _name: str, _given: Mapping[str, Any], _now: float, _over: Callable[[], bool]
-    ) -> ToolResult:
-        """Refuse every call."""
-        return ToolResult("There are no tools.", "denied")
 
 
 def quoted_rounds(messages: Sequence[Mapping[str, Any]], start: int, end: int) -> list[str]:

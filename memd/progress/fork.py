@@ -8,12 +8,12 @@ Rules of this file
 - A sub-agent's calls are data: credentials are removed, and no text can close the tag around them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from memd.agent.service import LITTLE_THOUGHT, Budget, Task, ToolResult, prefixed
+from memd.agent.service import LITTLE_THOUGHT, Budget, Task, prefixed
 from memd.base import prose
 from memd.conversation.pieces import RecordedCall
 from memd.store import secret
@@ -24,7 +24,6 @@ SECONDS = 5.0
 # The members of a client's request that are sent again.
 _PREFIX_MEMBERS = ("system", "tools", "model", "messages", "cache_control", "tool_choice")
 _TOKENS = 30  # of the reply
-_NO_TOOLS = "No tool is run here: answer with the line alone."
 
 _RUN = Task(
     kind=KIND,
@@ -37,18 +36,6 @@ _RUN = Task(
     ask_seconds=SECONDS,
     retries=0,
 )
-
-
-class NoToolBench:
-    """The tools of the run: each call is refused."""
-
-    touched: tuple[str, ...] = ()
-
-    def call(
-        self, _name: str, _given: Mapping[str, Any], _now: float, _over: Callable[[], bool]
-    ) -> ToolResult:
-        """Refuse a tool call; the arguments are not used."""
-        return ToolResult(_NO_TOOLS, "denied")
 
 
 def task(

@@ -136,13 +136,8 @@ class ProgressLines:
             if not self._listening():
                 return _NO_LINE
             try:
-                tools = fork.NoToolBench()
-                run_end = await agent.run(task, model, tools, self._clock, _ignore_phase)
+                run_end = await agent.run(task, model, agent.NoTools(), self._clock)
             except StateUnusableError:  # the cost cannot be recorded
                 return _NO_LINE
         line = await to_thread.run_sync(lines.parse_reply, run_end.text) if run_end.finished else ""
         return name, line
-
-
-def _ignore_phase(_phase: str, **_facts: Any) -> None:
-    """Ignore a phase of a run, which takes only seconds."""

@@ -15,17 +15,17 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from memd.agent.service import LITTLE_THOUGHT, Budget, RunEnd, Task
+from memd.agent.step import Reason
 from memd.base import limits, prose, text
 from memd.base.package_files import read_text
 from memd.base.values import Header
-from memd.model.port import Ask, Reply
 from memd.store.index import manifest
 from memd.text.excerpt import excerpt
 from memd.text.quoting import neutralise
 
 NO_MODEL = "no model is configured; the local ranker answered"
 NO_TIME = "there was no time to ask the model; the local ranker answered"
-OVERDUE = "the model did not answer in time; the local ranker answered"
 LEFT_ALONE = "the model failed several prompts in a row; the local ranker answers for a while"
 LEAST_SECONDS = 0.3  # with less time left a model is not asked, as none answers faster
 MOST_TOKENS = 256  # of a reply
@@ -37,6 +37,11 @@ _SCHEMA: Mapping[str, Any] = {
     "required": [MEMBER],
     "additionalProperties": False,
 }
+_PROBLEMS = {
+    Reason.REFUSED: "the model declined to choose",
+    Reason.CUT_OFF: "the model's answer was longer than allowed",
+    Reason.TIME: "the model did not answer in time",
+}
 _QUERY_BYTES = 4000  # of a longer prompt only both ends and an excerpt are shown
 _MOST_TOOLS = 20
 _TOOL_CHARACTERS = 100
@@ -45,7 +50,7 @@ _ATTEMPTS = 20  # possible beginnings of JSON in a reply that are tried
 _JSON_START = re.compile(r"[{\[]")
 
 
-def question(
+def task(
     headers: Sequence[Header],
     query: str,
     recent_tools: Sequence[str],
@@ -54,8 +59,8 @@ def question(
     model: str,
     seconds: float,
     project: str,
-) -> Ask:
-    """Return the request with the first 200 memories, the prompt and the tools in use."""
+) -> Task:
+    """Return the task with the first 200 memories, the prompt and the tools in use."""
     shown_headers = sorted(headers[: limits.MANIFEST_ENTRIES], key=lambda header: header.path)
     list_of_memories = "\n".join(_harmless(line) for line in manifest(shown_headers).split("\n"))
     names = [text.one_line(name, _TOOL_CHARACTERS) for name in recent_tools[:_MOST_TOOLS]]
@@ -72,31 +77,35 @@ def question(
             f"<tools_in_use>{tools}</tools_in_use>",
         },
     )
-    return Ask(
+    return Task(
         kind="recall",
         model=model,
         system=_SYSTEM.replace("{{limit}}", str(limit)),
         messages=({"role": "user", "content": blocks},),
-        max_tokens=MOST_TOKENS,
+        tools=(),
+        runs=frozenset(),
+        budget=Budget(turns=1, reply_tokens=MOST_TOKENS, output_tokens=MOST_TOKENS),
         seconds=seconds,
+        ask_seconds=seconds,
+        retries=0,
         schema=_SCHEMA,
         project=project,
-        extra={"thinking": {"type": "between_tools"}, "output_config": {"effort": "low"}},
+        extra=LITTLE_THOUGHT,
     )
 
 
 def read(
-    reply: Reply, known_paths: Collection[str], limit: int
+    ended: RunEnd, known_paths: Collection[str], limit: int
 ) -> tuple[tuple[str, ...] | None, str]:
-    """Return the paths that a reply selects, or ``None`` and what is wrong with it.
+    """Return the paths that a model selected, or ``None`` and what is wrong with its answer.
 
     Names that were not on the list and repetitions are dropped; at most ``limit`` come out.
     """
-    if reply.stop == "refusal":
-        return None, "the model declined to choose"
-    if reply.stop == "max_tokens":
-        return None, "the model's answer was longer than allowed"
-    for value in _json_values(reply.text):
+    if ended.error is not None:
+        return None, ended.error.sentence
+    if ended.reason in _PROBLEMS:
+        return None, _PROBLEMS[ended.reason]
+    for value in _json_values(ended.text):
         names = value.get(MEMBER) if isinstance(value, dict) else value
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
             # A model may repeat a path as it was shown, with some characters replaced.

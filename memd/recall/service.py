@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memd.agent import service as agent
 from memd.base.clock import Clock
 from memd.base.errors import MemdError
 from memd.base.settings import Settings
@@ -27,7 +28,7 @@ from memd.base.values import Project
 from memd.jobs.priority import RequestPriority
 from memd.methods.callers import AgentName, Callers, SubagentScope
 from memd.methods.method import Limit, SessionId, method
-from memd.model.errors import CapReachedError, ModelError
+from memd.model.errors import CapReachedError
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.projects import Located
 from memd.recall import block, select, selector
@@ -299,7 +300,7 @@ class Recall:
         if prompt.strategy == AUTO and not may_ask:
             return None, selector.LEFT_ALONE
         most = selection.most
-        question = selector.question(
+        task = selector.task(
             selection.options,
             prompt.query,
             prompt.recent_tools,
@@ -308,23 +309,21 @@ class Recall:
             seconds=seconds,
             project=run.project.memory_dir,
         )
-        paths, note = None, selector.OVERDUE
         try:
-            with self._clock.move_on_after(seconds), self._priority.uncounted():
-                reply = await run.model.ask(question)
-                known = [header.path for header in selection.options]
-                paths, problem = selector.read(reply, known, most)
-                note = selector.with_local(problem) if problem else ""
-        except CapReachedError as error:  # the model was not asked, so it does not count as failed
+            with self._priority.uncounted():
+                ended = await agent.run(task, run.model, agent.NoTools(), self._clock)
+        except StateUnusableError as error:  # the cost cannot be recorded
             return None, selector.with_local(error.sentence)
-        except ModelError as error:
-            note = selector.with_local(error.sentence)
+        known = [header.path for header in selection.options]
+        paths, problem = selector.read(ended, known, most)
+        if isinstance(ended.error, CapReachedError):
+            return None, selector.with_local(problem)  # it was not asked, so it has not failed
         worked = paths is not None
         self._model_answers[worked] += 1
         self._breaker = self._breaker.after_prompt(
             model_key, self._clock.monotonic(), worked=worked
         )
-        return paths, note
+        return paths, selector.with_local(problem) if problem else ""
 
     def _explain(
         self,

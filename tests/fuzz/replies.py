@@ -5,6 +5,7 @@ from typing import Any
 
 from memd.agent import operations, step, tools
 from memd.agent.refusals import ToolError
+from memd.agent.service import RunEnd
 from memd.base.errors import MemdError
 from memd.context import summary
 from memd.model import openai, wire
@@ -77,7 +78,9 @@ def _texts(words: str) -> None:
             except (MemdError, ToolError):
                 continue
     known = ("a.md", "b.md", "sub/c.md")
-    chosen, problem = selector.read(Reply(words, (), "end_turn", (), Usage(), ""), known, _LIMIT)
+    counts: dict[str, Any] = {"turns": 1, "calls": 0, "denied": 0, "touched": (), "record": ()}
+    ended = RunEnd(finished=True, reason=None, text=words, usage=Usage(), **counts)
+    chosen, problem = selector.read(ended, known, _LIMIT)
     assert (chosen is None) == bool(problem)
     assert set(chosen or ()) <= set(known)
     assert len(chosen or ()) <= _LIMIT
