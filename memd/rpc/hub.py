@@ -229,19 +229,16 @@ class Hub:
     def _begin_waiting(self) -> None:
         """Begin a turn of each process that waits and may, those first that wait longest."""
         self._timer = None
-        pause = inf
         for process in list(self._waiting):
-            seconds = self._wait_seconds(process)
-            if seconds:
-                pause = min(pause, seconds)
-                continue
-            if not process.waiting:  # an answer of another's turn has closed its connections
+            # An answer in another's turn may have closed the connections of this one.
+            if not process.waiting or self._wait_seconds(process):
                 continue
             connection = process.waiting.popleft()
             del self._waiting[process]
             if process.waiting:
                 self._waiting[process] = None  # behind the others
             self._begin(connection)
+        pause = min(map(self._wait_seconds, self._waiting), default=inf)
         if pause < inf:
             self._begin_waiting_after(pause)
 

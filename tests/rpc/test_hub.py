@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
 import pytest
-from anyio.abc import UNIXSocketStream
+from anyio.abc import SocketAttribute, UNIXSocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from memd.base import limits
@@ -116,6 +116,26 @@ async def test_a_request_that_lasts_holds_up_no_other() -> None:
             assert (await second.line())["id"] == number
         work.go.set()
         assert (await first.line())["id"] == 1
+
+
+async def test_who_waits_is_not_held_up_by_who_waited_before() -> None:
+    """Where two frames of a process wait and the first then hangs, the second still begins."""
+    work = Work()
+    async with serving(work.table()) as server, AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(peer(server)) for _ in range(3)]
+        for client in clients:
+            await client.ask("big", 0, size=1)
+            await client.line()
+        # All are there before the server looks, so that two wait for the turn of the first.
+        for client, method in zip(clients, ("big", "work", "big"), strict=True):
+            asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"size": 1}}
+            connected = client.stream.extra_attributes[SocketAttribute.raw_socket]()
+            connected.send(json.dumps(asked).encode() + b"\n")
+        assert (await clients[0].line())["id"] == 1
+        assert (await clients[2].line())["id"] == 1
+        assert work.running == 1
+        work.go.set()
+        assert (await clients[1].line())["id"] == 1
 
 
 async def test_who_waits_outside_keeps_no_turn() -> None:
