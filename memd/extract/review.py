@@ -218,6 +218,11 @@ class ReviewedRun(Struct, frozen=True):
     suggestions: tuple[Suggestion, ...]  # from refused memories
     pointers: Mapping[str, Pointer]  # the titles and hooks that it wrote in the index, by path
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of the run is left, not even a suggestion."""
+        return not (self.proposal.files or self.suggestions)
+
 
 def review(file: Proposed, talk: Talk) -> Review:
     """Return the fault of a change of a memory, or the origin of its words."""

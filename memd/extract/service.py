@@ -77,8 +77,13 @@ _QUOTATIONS = 5  # of one memory that are searched
 _FLUSHED_SECONDS = 0.5  # for the client to write its latest message to the transcript
 
 
-def _unfinished(ended: RunEnd) -> errors.Model:
-    return errors.Model(
+def _reason_unused(ended: RunEnd) -> str:
+    """Return why no model can be used today, "" if a run counts. Raises Model otherwise."""
+    if isinstance(ended.error, NO_USE_TODAY):
+        return ended.error.sentence
+    if ended.valid:
+        return ""
+    raise errors.Model(
         ended.unfinished,
         retryable=True,
         hint="memctl job show tells what the model did",
@@ -150,8 +155,7 @@ class Extractions:
         if settings.extract.at_end and model is not None:
             is_due = await to_thread.run_sync(self._is_due, project, request)
             if is_due and allow_model:
-                session = await open_(ended, whole=True)
-                result = await self._read_session(session, model, progress)
+                result = await self._read_session(await open_(ended, whole=True), model, progress)
                 if isinstance(result, ExtractionResult):
                     return result
                 problem = result
@@ -172,10 +176,7 @@ class Extractions:
         return await self._run_locally(extraction, reason, problem)
 
     def _is_due(self, project: Project, request: ExtractRequest) -> bool:
-        """Return whether a model is to read a session: it ended, or unread words are an hour old.
-
-        Blocks.
-        """
+        """Return whether to read a session: it ended, or new words are an hour old. Blocks."""
         unread = self._read(project, replace(request, ended=True), whole=False)
         times = [each.at for each in unread.messages if each.origin == PERSON and each.text]
         if not times or unread.cursor.messages < _LEAST_TURNS:
@@ -188,12 +189,10 @@ class Extractions:
     ) -> "ExtractionResult | str":
         """Have a model read what is new in a session; return the result, or why it did not.
 
-        Where nobody may read it, it counts as read.
+        Where none may read it, it counts as read.
         """
-        new_part = extraction.new_part
-        reason = await to_thread.run_sync(
-            _skip_reason, extraction.project, extraction.settings, new_part
-        )
+        about = (extraction.project, extraction.settings, extraction.new_part)
+        reason = await to_thread.run_sync(_skip_reason, *about)
         if not reason:
             return await self._run_model(extraction, model, progress)
         await self._run_locally(replace(extraction, job=""), reason, "")
@@ -210,8 +209,8 @@ class Extractions:
         whole: bool,
     ) -> Extraction:
         """Return the extraction of what is new in a conversation. Raises Refused and Invalid."""
-        new_part = await to_thread.run_sync(partial(self._read, project, request, whole=whole))
-        return Extraction(project, settings, request, new_part, job, client)
+        read = partial(self._read, project, request, whole=whole)
+        return Extraction(project, settings, request, await to_thread.run_sync(read), job, client)
 
     def _read(self, project: Project, request: ExtractRequest, *, whole: bool) -> NewPart:
         """Return what is new in a conversation; with ``whole`` with the conversation before.
@@ -357,8 +356,7 @@ class Extractions:
         covered = await self._covered_in(project, settings)
         team = settings.team.used(joined=await to_thread.run_sync(self._is_joined, directory))
         quotes = [suggestion.text for suggestion in suggested]
-        dialogue, pieces = new_part.dialogue, new_part.pieces
-        news = fork.News(directory, dialogue, pieces, headers, now, quotes, team)
+        news = fork.News(directory, new_part.dialogue, new_part.pieces, headers, now, quotes, team)
         client = fork.prefix(extraction.request.cache)
         task, has_whole_conversation, files = await self._make_task(extraction, model, client, news)
         # What the model is shown of each memory, by the memory's path.
@@ -376,13 +374,13 @@ class Extractions:
             now = self._clock.now()
             if extraction.job:
                 await to_thread.run_sync(self._runs.save, extraction.job, ended.record)
-            if isinstance(ended.error, NO_USE_TODAY):
-                return ended.error.sentence
-            if not ended.valid:
-                raise _unfinished(ended)
+            if reason := _reason_unused(ended):
+                return reason
             run = await to_thread.run_sync(
                 reviewer.reviewed, workspace.proposal(), workspace.refused, session
             )
+        if ended.unfinished and run.is_empty and not extraction.request.ended:
+            return ended.unfinished  # nothing valid is left of the run
         cached_task = task if has_whole_conversation else None
         extracted = ExtractionResult(
             requests.COMPLETED,
