@@ -43,6 +43,11 @@ _SEPARATOR = r"[:;.!?\u2013\u2014\uff1a\uff1b\u3002]|\s-\s"  # between main clau
 _CLAUSE = r"[,\uff0c\u3001]"
 _CONDITION_WORDS = 2  # at the beginning of a clause
 _CONDITIONS = frozenset({"if", "unless", "except", "only", "until"})
+# What begins a clause that depends on the one before it: a word that says so, or in German nothing
+# but an infinitive with "zu".
+_DEPENDS = r"(?i)\s*(?:dass|daß|that|que|che|что|чтобы)?\s*"
+_INFINITIVE = r"(?i)\b(?:zu\s+[^\W\d_]+n|[^\W\d_]+zu[^\W\d_]+en)\W*$"
+_CJK_BOUNDS = "只|仅|僅|错|誤|だけ|のみ|しか"
 # Compiled by ``re`` at the first use: these large sets of characters take long.
 _WORD = f"[{WIDE}]|[^\\W_{WIDE}]+"
 _WIDE = f"[{WIDE}]"
@@ -227,6 +232,9 @@ def is_limited(sentence: str, part: str, rule: str) -> bool:
     near = re.split(_CLAUSE, re.split(_SEPARATOR, before)[-1])
     behind = re.split(_CLAUSE, re.split(_SEPARATOR, after)[0])
     limits = _limits(near[-1]) | _limits(behind[0])
+    if near[1:] and re.fullmatch(_DEPENDS, near[-1]):
+        depends = near[-1].strip() or re.search(_INFINITIVE, f"{part} {behind[0]}")
+        limits |= _limits(near[-2]) if depends else frozenset()
     # Another clause limits the part only as a condition: "if the build is red, push nothing".
     for clause in (*near[:-1], *behind[1:]):
         first_words = " ".join(clause.split()[:_CONDITION_WORDS])
@@ -306,6 +314,8 @@ def _limits(text: str) -> frozenset[str]:
     }
     if re.search(CJK_DENIALS, plain):
         limits.add(DENIAL)
+    if re.search(_CJK_BOUNDS, plain):
+        limits.add("only")
     return frozenset(limits - {"", DOUBT})
 
 

@@ -37,9 +37,11 @@ LIMITS = {
 # Verbs and words that say that what follows is not to be.
 AGAINST = _set(
     "dont cant wont doesnt isnt shouldnt mustnt stop avoid quit refrain hate dislike forbid"
-    " forbidden wrong instead refuse mistake vermeide vermeiden hör falsch statt verboten"
-    " evita evitar deja odio évite éviter arrête déteste interdit evite pare odeio proibido evitare"
-    " smetti vietato избегай перестань хватит вместо запрещено"
+    " forbidden wrong instead refuse mistake bad vermeide vermeiden hör falsch fehler schlecht"
+    " statt verboten evita evitar deja odio error mala évite éviter arrête déteste interdit erreur"
+    " mauvais mauvaise evite pare odeio proibido erro errado evitare smetti vietato errore"
+    " sbagliato"
+    " избегай перестань хватит вместо запрещено ошибка ошибкой неправильно плохо"
 )
 # Articles, prepositions and auxiliaries of the languages whose words are not stemmed here.
 FUNCTION_WORDS = _set(
