@@ -1,8 +1,8 @@
 """Find lines of the daily logs of the last 14 days that no dream has distilled, for a prompt.
 
 A log is no memory and has no row: it is read when a prompt comes, and each line is scored like a
-memory of one line. A log comes with those of its lines that a prompt brings, as quoted text, and
-comes again when these are others. Everything here blocks.
+memory of one line. A log comes with those of its lines that a prompt brings, as quoted text; its
+mark in the ledger names them, so that a session gets no line twice. Everything here blocks.
 """
 
 import re
@@ -24,6 +24,7 @@ _DAYS = 14
 _MOST_LINES = 20  # of a log that come at once
 _LAST_LINES = 5_000  # of a log that count; one of 256 KiB has fewer unless they are very short
 _CACHED_LOGS = 32
+_MARK = "[0-9a-f]{8}"  # the beginning of the hash of a line
 # Without bullet, time of day and the mark of the person's words, which many lines have.
 _LINE = re.compile(r"^[\s*-]*(?:\d\d?:\d\d\s)?(?:user said: )?(.*)$")
 
@@ -51,14 +52,22 @@ class RecentLogs:
             if distilled.get(path) != sha256(text.encode())
         }
         self._times = {path: mtime_ns for path, (_, mtime_ns) in contents.items()}
-        self._lines: dict[str, str] = {}  # those that a prompt brings, by path
+        # By path: the lines that a prompt brings, and the mark of all that the session has then.
+        self._lines: dict[str, tuple[str, str]] = {}
 
     def scored(
-        self, query: Query, counts: Mapping[str, int], memories: int, *, floor: bool
+        self,
+        query: Query,
+        counts: Mapping[str, int],
+        memories: int,
+        given: Mapping[str, str],
+        *,
+        floor: bool,
     ) -> list[Ranked]:
         """Return the logs that have a line for a prompt, each as its best line is ranked.
 
-        ``counts`` is how many of the directory's ``memories`` have each word.
+        ``counts`` is how many of the directory's ``memories`` have each word, ``given`` the mark
+        of what the session has of logs, by path.
         """
         logs = {path: _rows(path, text) for path, text in self._texts.items()}
         # A word that many lines have is as common as one that as large a part of the memories has.
@@ -72,27 +81,30 @@ class RecentLogs:
         result = []
         for path, (rows, all_words) in logs.items():
             forms = [form for form in terms.forms if form.spaced in all_words]
+            hashes = re.findall(_MARK, given.get(path, ""))
             ranked = [
                 score(terms, row, own)
                 for row in (rows if forms else ())
-                if (own := [form for form in forms if form.spaced in row.words])
+                if row.hash not in hashes
+                and (own := [form for form in forms if form.spaced in row.words])
             ]
             best = rank(filter(None, ranked), _MOST_LINES, floor=floor)
             if best:
-                numbers = sorted(item.row.mtime_ns for item in best)
-                self._lines[path] = "\n".join(rows[number].description for number in numbers)
-                facts = {"hash": sha256(self._lines[path].encode()), "mtime_ns": self._times[path]}
-                result.append(replace(best[0], row=replace(best[0].row, **facts)))
+                brought = [rows[number] for number in sorted(item.row.mtime_ns for item in best)]
+                mark = "".join([*hashes, *(row.hash for row in brought)])
+                self._lines[path] = "\n".join([row.description for row in brought]), mark
+                log = replace(best[0].row, hash=mark, mtime_ns=self._times[path])
+                result.append(replace(best[0], row=log))
         return result
 
     def file(self, path: str) -> MemoryFile | None:
         """Return the lines of a log that a prompt brings, as a memory from outside the person."""
-        text = self._lines.get(path)
-        if text is None:
+        if path not in self._lines:
             return None
+        text, mark = self._lines[path]
         content = text.encode()
-        facts = (self._times[path], len(content), False, sha256(content), AGENT)
-        return MemoryFile(Header(path, _name(path), "", None, *facts), content, facts[3], 0)
+        facts = (self._times[path], len(content), False, mark, AGENT)
+        return MemoryFile(Header(path, _name(path), "", None, *facts), content, mark, 0)
 
 
 @lru_cache(_CACHED_LOGS)
@@ -103,8 +115,9 @@ def _rows(path: str, text: str) -> tuple[tuple[SearchRow, ...], str]:
         match = _LINE.match(line)
         line_words = "".join(f"{word} " for word in words(match.group(1) if match else line))
         if line_words:
+            mark = sha256(line.encode())[:8]
             facts = (len(rows), _name(path), line.strip(), None, f" {line_words}", len(line_words))
-            rows.append(SearchRow(path, "", *facts))
+            rows.append(SearchRow(path, mark, *facts))
     return tuple(rows), "".join([row.words for row in rows])
 
 

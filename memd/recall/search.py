@@ -185,7 +185,9 @@ class Finder:
             place.real, query, len(headers), reasons, floor=floor, least=least
         )
         logs = self._logs(place.real, now)
-        log_lines = logs.scored(query, counts, len(headers), floor=True)
+        root = f"{place.directory}/"
+        given = {path.removeprefix(root): mark for path, mark in surfaced.items()}
+        log_lines = logs.scored(query, counts, len(headers), given, floor=True)
         excluded |= reasons(each.row for each in log_lines)
         scored += [each for each in log_lines if each.row.path not in excluded]
         best = [item.row.path for item in rank(scored, most)]
@@ -286,7 +288,7 @@ class Finder:
         least, parsed = max(most, _LEAST_SCORED), parse(query)
         scored, _, counts = self._score(real, parsed, len(headers), floor=False, least=least)
         logs = self._logs(real, now)
-        log_lines = logs.scored(parsed, counts, len(headers), floor=False)
+        log_lines = logs.scored(parsed, counts, len(headers), {}, floor=False)
         best = rank([*scored, *log_lines], most, floor=False)
         lines = {item.row.path: file for item in best if (file := logs.file(item.row.path))}
         paths = [item.row.path for item in best if item.row.path not in lines]

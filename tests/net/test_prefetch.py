@@ -270,7 +270,10 @@ def test_of_a_log_come_the_lines_of_the_prompt_once(project: Project) -> None:
     ]
     assert ask(project, query)["memories"] == []
     log(project, 1, f"{first}\n- 16:00 the pangolin cluster has moved to Frankfurt in April")
-    assert "in April" in ask(project, query)["block"]
+    assert [each["content"] for each in ask(project, query)["memories"]] == [
+        "- 16:00 the pangolin cluster has moved to Frankfurt in April"
+    ]
+    assert ask(project, query)["memories"] == []
 
 
 def test_a_word_of_every_line_brings_no_log(project: Project) -> None:
