@@ -35,8 +35,8 @@ def answer(request: ReceivedMessage) -> ScriptedReply:
     asked = json.dumps(request.json["messages"])
     if SAID in asked:
         return text(json.dumps([RULE]))
-    gone = {"op": "delete", "path": "port-again.md", "reason": "merged into port.md"}
-    return text(json.dumps([gone] if "port-again.md" in asked else []))
+    merged = {"op": "merge", "paths": ["port.md", "port-again.md"]}
+    return text(json.dumps([merged] if "port-again.md" in asked else []))
 
 
 @pytest.fixture
