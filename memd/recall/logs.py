@@ -39,12 +39,17 @@ def recent_paths(now: float) -> list[str]:
 class RecentLogs:
     """Some logs as they are now: content and time of change in ns by path.
 
-    Those in ``distilled``, hashes by path, are left out.
+    Those in ``distilled``, hashes by path, are left out. ``given`` has the mark of what the session
+    has of logs, by path.
     """
 
     def __init__(
-        self, contents: Mapping[str, tuple[bytes, int]], distilled: Mapping[str, str]
+        self,
+        contents: Mapping[str, tuple[bytes, int]],
+        distilled: Mapping[str, str],
+        given: Mapping[str, str],
     ) -> None:
+        self._given = given
         texts = {path: decode(content) for path, (content, _) in contents.items()}
         self._texts = {
             path: text
@@ -56,18 +61,11 @@ class RecentLogs:
         self._lines: dict[str, tuple[str, str]] = {}
 
     def scored(
-        self,
-        query: Query,
-        counts: Mapping[str, int],
-        memories: int,
-        given: Mapping[str, str],
-        *,
-        floor: bool,
+        self, query: Query, counts: Mapping[str, int], memories: int, *, floor: bool
     ) -> list[Ranked]:
         """Return the logs that have a line for a prompt, each as its best line is ranked.
 
-        ``counts`` is how many of the directory's ``memories`` have each word, ``given`` the mark
-        of what the session has of logs, by path.
+        ``counts`` is how many of the directory's ``memories`` have each word.
         """
         logs = {path: _rows(path, text) for path, text in self._texts.items()}
         # A word that many lines have is as common as one that as large a part of the memories has.
@@ -81,7 +79,7 @@ class RecentLogs:
         result = []
         for path, (rows, all_words) in logs.items():
             forms = [form for form in terms.forms if form.spaced in all_words]
-            hashes = re.findall(_MARK, given.get(path, ""))
+            hashes = re.findall(_MARK, self._given.get(path, ""))
             ranked = [
                 score(terms, row, own)
                 for row in (rows if forms else ())

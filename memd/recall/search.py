@@ -184,10 +184,8 @@ class Finder:
         scored, excluded, counts = self._score(
             place.real, query, len(headers), reasons, floor=floor, least=least
         )
-        logs = self._logs(place.real, now)
-        root = f"{place.directory}/"
-        given = {path.removeprefix(root): mark for path, mark in surfaced.items()}
-        log_lines = logs.scored(query, counts, len(headers), given, floor=True)
+        logs = self._logs(place, now, surfaced)
+        log_lines = logs.scored(query, counts, len(headers), floor=True) if logs else []
         excluded |= reasons(each.row for each in log_lines)
         scored += [each for each in log_lines if each.row.path not in excluded]
         best = [item.row.path for item in rank(scored, most)]
@@ -225,15 +223,8 @@ class Finder:
         ``index`` that the session has.
         """
         result = []
-        lines = {path: file for path in paths if logs and (file := logs.file(path))}
-        memories = [path for path in paths if path not in lines]
-        files = {
-            file.header.path: file
-            for file in self._reader.read_many(place.directory, memories, place.real)
-        } | lines
-        for path in paths:
-            if (file := files.get(path)) is None:
-                continue
+        for file in self._files(place, paths, logs):
+            path = file.header.path
             text = (place.real, path, file.hash)
             is_own = file.header.origin in {"", *FOREIGN} or self._authorship.own(*text)
             author = self._authorship.author(*text) if path.startswith(TEAM) else None
@@ -242,7 +233,7 @@ class Finder:
             sent_memory = block.without_repetition(memory, line) if line else memory
             if sent_memory is not None:
                 item = Item(memory.path, file.hash, len(memory.content.encode()))
-                result.append(RecalledMemory(sent_memory, item, path in lines))
+                result.append(RecalledMemory(sent_memory, item, path.startswith(f"{LOGS}/")))
         return tuple(result)
 
     def own_rules(self, directory: str, room: int) -> OwnRules:
@@ -287,13 +278,12 @@ class Finder:
             return tuple(islice(self._literal_hits(directory, headers, query), most))
         least, parsed = max(most, _LEAST_SCORED), parse(query)
         scored, _, counts = self._score(real, parsed, len(headers), floor=False, least=least)
-        logs = self._logs(real, now)
-        log_lines = logs.scored(parsed, counts, len(headers), {}, floor=False)
+        place = DirectoryPaths(directory, real)
+        logs = self._logs(place, now, {})
+        log_lines = logs.scored(parsed, counts, len(headers), floor=False) if logs else []
         best = rank([*scored, *log_lines], most, floor=False)
-        lines = {item.row.path: file for item in best if (file := logs.file(item.row.path))}
-        paths = [item.row.path for item in best if item.row.path not in lines]
-        files = self._reader.read_many(directory, paths, real)
-        file_of = {file.header.path: file for file in files} | lines
+        files = self._files(place, [item.row.path for item in best], logs)
+        file_of = {file.header.path: file for file in files}
         return tuple(
             _hit(file.header, item.score, select.snippet(file.body, item.terms))
             for item in best
@@ -348,12 +338,26 @@ class Finder:
             )
         return scored, excluded, counts
 
-    def _logs(self, directory: str, now: float) -> RecentLogs:
-        """Return the logs of the last days that no dream has distilled."""
-        if not os.path.isdir(f"{directory}/{LOGS}"):
-            return RecentLogs({}, {})
-        texts = self._reader.texts(directory, recent_paths(now), limits.LOG_BYTES)
-        return RecentLogs(texts, self._distilled(directory))
+    def _files(
+        self, place: DirectoryPaths, paths: Sequence[str], logs: RecentLogs | None
+    ) -> Iterator[MemoryFile]:
+        """Yield the memories, and lines of ``logs``, at these paths; others are left out."""
+        files = {path: file for path in paths if logs and (file := logs.file(path))}
+        memories = [path for path in paths if path not in files]
+        for file in self._reader.read_many(place.directory, memories, place.real):
+            files[file.header.path] = file
+        return (files[path] for path in paths if path in files)
+
+    def _logs(
+        self, place: DirectoryPaths, now: float, surfaced: Mapping[str, str]
+    ) -> RecentLogs | None:
+        """Return the logs of the last days that no dream has distilled, if there are logs."""
+        if not os.path.isdir(f"{place.real}/{LOGS}"):
+            return None
+        texts = self._reader.texts(place.real, recent_paths(now), limits.LOG_BYTES)
+        root = f"{place.directory}/"
+        given = {path.removeprefix(root): mark for path, mark in surfaced.items()}
+        return RecentLogs(texts, self._distilled(place.real), given)
 
     def _literal_hits(self, directory: str, headers: Sequence[Header], query: str) -> Iterator[Hit]:
         """Yield the memories that have each word of a query as it is written, the newest first."""

@@ -306,7 +306,8 @@ class Rows:
             listed = opened.walk(problems, scan.temporaries, rows) if paths is None else ()
             if listing:
                 doubted ^= {path for path, _ in listed}
-            for path, entry in () if listing else listed:
+                listed = ()
+            for path, entry in listed:
                 row = rows.get(path)
                 if row is None:
                     doubted.add(path)
