@@ -17,6 +17,7 @@ from memd.daemon.core import Daemon
 from memd.instructions.service import InstructionRequest
 from memd.jobs.service import Jobs
 from memd.methods.method import Result, method
+from memd.model.breaker import PROMPTS
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
 from memd.projects.agents import missing_ignore_line
 from memd.projects.projects import Projects
@@ -382,7 +383,7 @@ async def _stored_check(daemon: Daemon) -> Check:
 async def _model_check(daemon: Daemon, settings: Settings) -> Check:
     """Return a check of whether the configured model can be asked; it costs no paid request.
 
-    It warns as well where the model is too slow for prompts, and where a file is ignored.
+    It warns as well where prompts do without the model for a while, and where a file is ignored.
     """
     models = daemon.models
     error = await models.reach(settings)
@@ -396,11 +397,12 @@ async def _model_check(daemon: Daemon, settings: Settings) -> Check:
         fine = _NOT_RUN if settings.model.provider == COMMAND else "it answers"
         words = error.sentence if error else problem or fine
         detail = f"{models.host(settings)}, by {models.endpoint_source(settings)}: {words}"
-        is_slow = daemon.recall.model_is_too_slow
-        is_bad = bool(problem or error or is_slow)
+        breakers = (await daemon.jobs.state()).breakers
+        failed = next((each.why for each in breakers if each.work == PROMPTS), "")
+        is_bad = bool(problem or error or failed)
         remedy = error.hint if error else "look at the model's name in [model] of memd.toml"
-        if is_slow and not (problem or error):
-            detail, remedy = f"{detail}, but never in the time that a prompt has", _MORE_TIME
+        if failed and not (problem or error):
+            detail, remedy = f"{detail}, but prompts do without it: {failed}", _MORE_TIME
     if models.ignored:
         detail, remedy = f"{detail}; {models.ignored}", "do that, or remove the file"
     if is_bad or models.ignored:

@@ -176,6 +176,7 @@ def _recall(core: Core) -> Recall:
         Ledger(core.database),
         core.clock,
         core.models,
+        table=core.docs,
         priority=core.priority,
         authorship=Authorship(core.store.past.is_own, authors, core.joined),
         distilled=partial(distilled_logs, core.docs),

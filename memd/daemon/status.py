@@ -17,9 +17,9 @@ from memd.daemon.core import Daemon
 from memd.daemon.doctor import CLAUDE_CODE_CHECK, Check, quick_checks
 from memd.daemon.portable import known_projects
 from memd.extract.starting import ExtractionStarter
-from memd.jobs.breaker import Breaker
 from memd.methods.callers import SeenSession
 from memd.methods.method import Result, method
+from memd.model.breaker import Breaker
 from memd.model.configured import COMMAND, ModelState
 from memd.projects.known import working_directory
 from memd.projects.project import is_of_agent

@@ -1,4 +1,4 @@
 """Jobs: durable background work, one at a time for each memory directory.
 
-Doors: ``breaker``, ``priority``, ``service``.
+Doors: ``priority``, ``service``.
 """

@@ -5,8 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memd.jobs.breaker import WorkState
-from memd.jobs.service import Jobs
+from memd.jobs.service import Jobs, WorkState
 from memd.methods.callers import Callers
 from memd.methods.method import Limit, Result, method
 from memd.projects.project import transcript_folders

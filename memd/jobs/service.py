@@ -32,8 +32,9 @@ from memd.base.errors import MemdError, NotFound, Refused
 from memd.base.events import JOB_DONE, JOB_PROGRESS, Event, EventSink
 from memd.base.text import cut_bytes
 from memd.base.waiting import waits_outside
-from memd.jobs import breaker
-from memd.jobs.breaker import Pause, WorkState
+from memd.model import breaker
+from memd.model.breaker import JOBS, Breaker
+from memd.state import docs
 from memd.state.database import StateUnusableError
 from memd.state.jobs import TRIES, Job, JobState, JobTable
 from memd.store.secret import scrub_error
@@ -45,6 +46,24 @@ _CLEANUP_SECONDS = 5.0  # for one durable transaction, on a slow disk
 _ALL = ""  # in the place of a job: the state file holds up all of them
 
 T = TypeVar("T")
+
+
+class Pause(Struct, frozen=True):
+    """A person paused background work at ``since``, in seconds since 1970."""
+
+    since: float
+
+
+class WorkState(Struct, frozen=True):
+    """The state of background work.
+
+    ``paused_since`` is in seconds since 1970, null if it is not paused. ``waiting`` counts the jobs
+    that wait or run; ``breakers`` are the open ones, of jobs and of prompts.
+    """
+
+    paused_since: float | None
+    waiting: int
+    breakers: tuple[Breaker, ...]
 
 
 class Submitted(Struct, frozen=True):
@@ -195,7 +214,7 @@ class Jobs:
 
     async def close_breaker(self, directory: str) -> None:
         """Allow a directory's jobs to use a model again. Raises StateUnusableError."""
-        await to_thread.run_sync(breaker.model_worked, self._docs, directory)
+        await to_thread.run_sync(breaker.model_worked, self._docs, directory, JOBS)
 
     async def pause(self, *, now: bool = False) -> WorkState:
         """Start no job until ``resume``, even after a restart; jobs are still accepted.
@@ -203,7 +222,7 @@ class Jobs:
         With ``now`` running jobs go back into the queue before this returns. Raises
         StateUnusableError.
         """
-        await to_thread.run_sync(breaker.pause_work, self._docs, self._clock.now())
+        await to_thread.run_sync(self._store_pause)
         self._paused = True
         self._notify()
         if now:
@@ -216,7 +235,7 @@ class Jobs:
 
     async def resume(self) -> WorkState:
         """End a pause and close all breakers. Raises StateUnusableError."""
-        await to_thread.run_sync(breaker.resume_work, self._docs)
+        await to_thread.run_sync(self._delete_pauses)
         self._paused = False
         self._notify()
         return await self.state()
@@ -226,7 +245,9 @@ class Jobs:
 
         def read() -> WorkState:
             """Read the state. Blocks."""
-            return breaker.work_state(self._docs, self._clock.now(), self._table.unfinished())
+            pause = self._docs.get(Pause)
+            breakers = breaker.open_breakers(self._docs, self._clock.now())
+            return WorkState(pause.since if pause else None, self._table.unfinished(), breakers)
 
         return await to_thread.run_sync(read)
 
@@ -274,6 +295,18 @@ class Jobs:
         """Queue the jobs that a dead process ran, and read whether work is paused. Blocks."""
         self._table.take_up(self._clock.now())
         self._paused = self._docs.get(Pause) is not None
+
+    def _store_pause(self) -> None:
+        """Store that a person paused work; an earlier pause keeps its time. Blocks."""
+        with self._docs.transaction() as cursor:
+            if docs.get(cursor, Pause) is None:
+                docs.put(cursor, Pause(self._clock.now()))
+
+    def _delete_pauses(self) -> None:
+        """Delete a person's pause and all breakers. Blocks."""
+        with self._docs.transaction() as cursor:
+            docs.delete(cursor, Pause)
+            docs.delete_all(cursor, Breaker)
 
     async def _start_jobs(self, runners: Mapping[str, Runner], group: TaskGroup) -> None:
         """Start each job when it may run, until cancelled."""
@@ -340,7 +373,7 @@ class Jobs:
             sentence = f"this memd does not run jobs of the kind {row.kind}"
             return Refused(sentence, job_kind=row.kind)
         try:
-            is_allowed = partial(breaker.model_allowed, self._docs, row.directory)
+            is_allowed = partial(breaker.model_allowed, self._docs, row.directory, JOBS)
             allowed = await to_thread.run_sync(is_allowed, self._clock.now())
             running = Running(row, partial(self._report, row, run), model_allowed=allowed)
             return await runners[row.kind](running)
@@ -355,12 +388,11 @@ class Jobs:
     async def _count_use_of_model(self, directory: str, end: dict[str, Any] | MemdError) -> None:
         """Open or close a directory's breaker if its job used a model."""
         if isinstance(end, MemdError):
-            now = self._clock.now()
             if end.of_model:
-                failed = partial(breaker.model_failed, self._docs, directory, end.sentence, now)
-                await self._save(failed)
+                failure = (directory, JOBS, end.sentence, self._clock.now())
+                await self._save(partial(breaker.model_failed, self._docs, *failure))
         elif end.get("turns"):
-            await self._save(partial(breaker.model_worked, self._docs, directory))
+            await self._save(partial(breaker.model_worked, self._docs, directory, JOBS))
 
     async def _fail(self, row: Job, failure: MemdError) -> float:
         """End a job that failed, or queue it again and return the seconds until its next try."""

@@ -7,7 +7,6 @@ nothing.
 A prompt waits no longer than its deadline for the disk or a model.
 """
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
@@ -28,11 +27,12 @@ from memd.base.values import Project
 from memd.jobs.priority import RequestPriority
 from memd.methods.callers import AgentName, Callers, SubagentScope
 from memd.methods.method import Limit, SessionId, method
+from memd.model import breaker
+from memd.model.breaker import PROMPTS, Breaker
 from memd.model.errors import CapReachedError
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.projects import Located
 from memd.recall import block, select, selector
-from memd.recall.circuit_breaker import CircuitBreaker
 from memd.recall.explain import (
     NO_ROOM,
     NOT_SELECTED,
@@ -54,6 +54,7 @@ from memd.recall.search import (
 from memd.recall.select import AUTO, PROMPT_SECONDS, Prefetched, Prompt
 from memd.rpc.call import Call
 from memd.state.database import StateUnusableError
+from memd.state.docs import Docs
 from memd.state.ledger import Delivery, Ledger, Parents
 from memd.state.search import WordSearch
 from memd.text.words import count
@@ -64,7 +65,6 @@ __all__ = ["PROMPT_SECONDS", "Authorship", "Prefetched", "Prompt", "Recall"]
 MODEL = "model"
 _MOST_RESULTS = 100  # of a search
 _MODEL_SECONDS = 4.0  # that a model may take to choose
-_MANY_PROMPTS = 3  # if so many got no reply of the model in time, it is too slow
 _MARGIN_SECONDS = 0.02  # of a deadline for the steps after the selection
 _THREADS = 16  # of recall alone, so that a hanging disk does not block other rooms
 
@@ -84,7 +84,8 @@ class _Run(Struct):
     """A prompt being processed; ``until`` is its deadline in monotonic seconds.
 
     ``locate`` finds the project and its settings; then the model is set that is to choose, if there
-    is one. ``reason`` names the gate that closed, ``result`` is set once the memories are marked.
+    is one, and the ``breaker`` of the project's prompts if the last use of a model failed.
+    ``reason`` names the gate that closed, ``result`` is set once the memories are marked.
     """
 
     locate: Locate
@@ -94,6 +95,7 @@ class _Run(Struct):
     project: Project = _NO_PROJECT
     settings: Settings = _DEFAULTS
     model: Model | None = None
+    breaker: Breaker | None = None
     reason: str = ""
     result: Prefetched | None = None
 
@@ -109,6 +111,7 @@ class Recall:
         clock: Clock,
         models: ModelSource | None = None,
         *,
+        table: Docs,
         priority: RequestPriority | None = None,
         authorship: Authorship = Authorship(),  # noqa: B008 - immutable
         distilled: Distilled = lambda _: {},
@@ -120,8 +123,7 @@ class Recall:
         self._callers = callers
         self._models = models
         self._priority = priority or RequestPriority()
-        self._model_answers: Counter[bool] = Counter()  # by whether the model replied in time
-        self._breaker = CircuitBreaker()
+        self._docs = table  # the stored breakers
         # Runs blocking work in a thread, which is abandoned if the caller is cancelled.
         self._in_thread: Callable[..., Awaitable[Any]] = partial(
             in_thread, abandon=True, limiter=anyio.Semaphore(_THREADS, fast_acquire=True)
@@ -163,11 +165,6 @@ class Recall:
             return run.result
         self.ledger.cancel(run.delivery)
         return self._empty_result(run, skipped, note)
-
-    @property
-    def model_is_too_slow(self) -> bool:
-        """Whether three or more prompts used a model and none got its reply in time."""
-        return self._model_answers[False] >= _MANY_PROMPTS and not self._model_answers[True]
 
     async def begin(self, session: str, parents: Parents) -> None:
         """Load a session's marks; a new session inherits those of its parents."""
@@ -239,12 +236,17 @@ class Recall:
         if run.reason:
             run.result = self._empty_result(run, run.reason)
             return None
+        note = selector.NO_MODEL if prompt.strategy == MODEL and run.model is None else ""
+        if run.model is not None:
+            run.breaker = breaker.find(self._docs, project.memory_dir, PROMPTS)
+            if prompt.strategy == AUTO and run.breaker and run.breaker.is_open(now):
+                run.model, note = None, selector.LEFT_ALONE
         selection = self._finder.select(
             project, settings, prompt, surfaced.paths, now, for_model=run.model is not None
         )
         if run.model is not None and not selection.empty:
             return selection
-        self._send(run, selection, None, selector.NO_MODEL if prompt.strategy == MODEL else "")
+        self._send(run, selection, None, note)
         return None
 
     def _send(
@@ -291,14 +293,10 @@ class Recall:
         remaining = run.until - self._clock.monotonic()
         seconds = min(_MODEL_SECONDS, remaining - _MARGIN_SECONDS)
         if seconds < selector.LEAST_SECONDS:
-            self._model_answers[False] += 1
             return None, selector.NO_TIME
         if run.model is None or self._models is None or not selection.options:
             return (), ""
-        prompt, model_key = run.prompt, repr(run.settings.model)
-        may_ask = self._breaker.allows(model_key, self._clock.monotonic())
-        if prompt.strategy == AUTO and not may_ask:
-            return None, selector.LEFT_ALONE
+        prompt = run.prompt
         most = selection.most
         task = selector.task(
             selection.options,
@@ -318,12 +316,18 @@ class Recall:
         paths, problem = selector.read(ended, known, most)
         if isinstance(ended.error, CapReachedError):
             return None, selector.with_local(problem)  # it was not asked, so it has not failed
-        worked = paths is not None
-        self._model_answers[worked] += 1
-        self._breaker = self._breaker.after_prompt(
-            model_key, self._clock.monotonic(), worked=worked
-        )
+        if paths is None or run.breaker is not None:
+            await self._in_thread(self._count_use_of_model, run, problem)
         return paths, selector.with_local(problem) if problem else ""
+
+    def _count_use_of_model(self, run: _Run, problem: str) -> None:
+        """Open or close the breaker of a project's prompts after one asked its model. Blocks."""
+        directory = run.project.memory_dir
+        with suppress(StateUnusableError):
+            if problem:
+                breaker.model_failed(self._docs, directory, PROMPTS, problem, self._clock.now())
+            else:
+                breaker.model_worked(self._docs, directory, PROMPTS)
 
     def _explain(
         self,

@@ -47,7 +47,7 @@ PURE_ROOMS = str.split(
 PURE_FILES = (
     "memd/rpc/framing.py",
     "memd/rpc/messages.py",
-    "memd/jobs/breaker.py",
+    "memd/model/breaker.py",
     "memd/model/endpoint.py",
     "memd/model/errors.py",
     "memd/model/plain.py",

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.net.extract_talk import messages
 from tests.net.kit import Home, Project, until
 from tests.net.recorder import Blocks, Recorder, text
 from tests.net.wire import RpcError
@@ -223,6 +224,54 @@ def test_a_failing_model_costs_only_its_choice(own: Home, recorder: Recorder, ca
     assert (found["strategy"], len(found["memories"])) == ("local", 5)
     assert found["note"]
     assert len(recorder.requests) > 1
+
+
+@pytest.mark.full
+def test_prompts_do_without_a_model_that_keeps_failing(own: Home, recorder: Recorder) -> None:
+    """Three failures in a row pause a project's prompts, not its jobs, until time or a person."""
+    own.configure(f"{recorder.settings()}[dream]\nauto = false\n")
+    project = own.start(clock=True).project()
+    put(project, "m7")
+    recorder.script = lambda _: chosen("m7.md")
+    by_model(project)
+    recorder.script = lambda _: 500
+    for number in range(2):
+        ask(project, f"failed {number}")
+        assert own.call("status")["breakers"] == []
+    ask(project, "failed 2")
+    (breaker,) = own.call("status")["breakers"]
+    assert (breaker["work"], breaker["failures"]) == ("prompts", 3)
+    checks = {check["name"]: check for check in own.call("doctor")["checks"]}
+    assert checks["model"]["state"] == "warning"
+
+    recorder.script = lambda _: chosen("m7.md")
+    asked_before = len(recorder.requests)
+    paused = ask(project, "paused")
+    assert (paused["strategy"], len(paused["memories"])) == ("local", 1)
+    assert paused["note"]
+    assert len(recorder.requests) == asked_before
+    said = {"session_id": "job", "messages": messages("Good morning to the whole team.")}
+    assert project.call("extract", wait=True, **said)["engine"] != "local"
+
+    own.stop()
+    own.start(clock=True)
+    assert ask(project, "after a restart")["strategy"] == "local"
+    own.pass_time(seconds=breaker["until"] - breaker["since"])
+    assert ask(project, "later")["strategy"] == "model"
+    assert own.call("status")["breakers"] == []
+
+    recorder.script = lambda _: 500
+    for number in range(3):
+        ask(project, f"again {number}")
+    recorder.script = lambda _: chosen("m7.md")
+    assert ask(project, "asked for", strategy="model")["strategy"] == "model"
+    assert own.call("status")["breakers"] == []
+    recorder.script = lambda _: 500
+    for number in range(3):
+        ask(project, f"once more {number}")
+    assert own.call("resume")["breakers"] == []
+    recorder.script = lambda _: chosen("m7.md")
+    assert ask(project, "resumed")["strategy"] == "model"
 
 
 def test_a_cancelled_prompt_marks_nothing(zoo: Project, model: Recorder) -> None:

@@ -20,6 +20,7 @@ from memd.recall.search import Finder
 from memd.recall.select import DEADLINE
 from memd.recall.service import Authorship, Prefetched, Prompt, Recall
 from memd.state.database import Database, open_database
+from memd.state.docs import Docs
 from memd.state.ledger import Ledger
 from memd.state.search import WordSearch
 from memd.state.teams import TeamTable
@@ -72,6 +73,7 @@ def recall_over(store: Store, database: Database, clock: FakeClock, **authorship
         search,
         ledger,
         clock,
+        table=Docs(database),
         authorship=Authorship(**authorship),
         callers=callers,
     )
