@@ -17,7 +17,6 @@ MESSAGE_PENDING = "message.pending"
 MESSAGE_ENDED = "message.ended"
 _AGENTS = (AGENT_CHANGED, AGENT_PROGRESS, MESSAGE_PENDING, MESSAGE_ENDED)
 _TEAM = (TEAM_CHANGED, TEAM_CONFLICT, TEAM_SUPPRESSED)
-LOG_LEVELS = ("debug", "info", "warning", "error")
 # The events in the daemon's log; a log that is shown to others has only lines of these names.
 LOG_EVENTS = (
     *("accept_failed", "connections_exhausted", "drained", "fault", "hook"),

@@ -67,6 +67,9 @@ FRAME_SECONDS = 10.0  # from the first byte of a frame to its last
 SOCKET_PATH_BYTES_LINUX = 107  # sun_path is 108 with its NUL
 SOCKET_PATH_BYTES_MACOS = 103
 
+# The log
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
 # Jobs and shutdown
 DRAIN_SECONDS = 60.0  # that jobs have to end when the daemon ends
 ANSWER_SECONDS = 3.0  # that requests under way have at the end; most take a few milliseconds

@@ -11,7 +11,6 @@ Rules of this file
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from urllib.parse import unquote
 
 from memd.base import limits
 from memd.base.errors import Refused
@@ -249,6 +248,9 @@ def _is_control(character: str) -> bool:
 
 def _decoded(part: str) -> str:
     """Return a component after repeated percent-decoding and Unicode normalisation (NFKC)."""
-    for _ in range(_DECODINGS):
-        part = unquote(part)
+    if "%" in part:
+        from urllib.parse import unquote  # noqa: PLC0415 - memctl starts without
+
+        for _ in range(_DECODINGS):
+            part = unquote(part)
     return unicodedata.normalize("NFKC", part)

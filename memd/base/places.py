@@ -6,8 +6,7 @@ It has no slow imports, since the command line and the hook's set-up import it a
 import os
 import sys
 from collections.abc import Mapping
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from memd.base import limits
 from memd.base.errors import Refused
@@ -60,7 +59,7 @@ def socket_path_too_long(path: str, limit: int) -> Refused:
     )
 
 
-class Places(Struct, frozen=True):
+class Places(NamedTuple):
     """Absolute paths: the socket, the state directory, the user's settings, the home.
 
     ``data_dir`` is the user's own, wherever the state directory is.

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from msgspec import Struct
 
 from memd.base.agents import AgentScope
-from memd.base.events import LOG_LEVELS
+from memd.base.limits import LOG_LEVELS
 from memd.base.options import Layer, OneOf, Setting, applied, names, numbers, options_of, texts
 from memd.base.prices import problem as price_problem
 

@@ -6,7 +6,6 @@ versions of Python; docs/cli.md shows the same lines.
 
 import argparse
 import re
-import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -49,6 +48,11 @@ COMMANDS = (
     *report_table.COMMANDS,
     *operation_table.COMMANDS,
 )
+# The first two parts of ``memctl --help``; ``memctl help all`` has the other commands too.
+DAILY = ("add", "list", "show", "edit", "rm", "search", "log", "undo", "why", "review", "status")
+NOW_AND_THEN = (
+    *("setup", "doctor", "dream", "report", "ui", "import", "export", "team", "config"),
+)
 GROUPS = {
     "agent": "the agents that are there",
     "message": "messages between agents",
@@ -57,10 +61,7 @@ GROUPS = {
     "team": "memories shared with the members of a project",
     "service": "memd as a service of this user",
 }
-DESCRIPTION = (
-    "The command line of memd, the daemon that keeps the memories of your AI assistants. "
-    "The answer goes to standard output, everything else to standard error."
-)
+DESCRIPTION = "The command line of memd, which keeps the memories of your AI assistants."
 EXIT_STATUS = (
     (0, "done"),
     (1, "the operation failed, or was refused"),
@@ -74,6 +75,9 @@ EXIT_STATUS = (
 _INVALID_CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)")
 _INVALID_VALUE = re.compile(r"argument (\S+): invalid (\w+) value: (.*)", re.DOTALL)
 _NAME = re.compile(r"[\w.-]+")
+USAGE = "memctl [OPTION...] COMMAND [ARGUMENT...]"
+MORE_HELP = "memctl help COMMAND says more, memctl help all lists the other commands."
+_NAME_COLUMNS = 17  # of a name in the overview
 _MAX_LISTED = 6  # choices that an error message lists in full
 _FILE_METAVARS = ("FILE", "DIR", "PATH")  # of options whose value is a path
 _FILE_OPERANDS = ("DEST", "SOURCE")
@@ -99,22 +103,18 @@ def parser(
     options with each command. A parser for a command ``line`` knows only the command that the line
     names, unless it names none: to make all of them takes a quarter of a command's time.
     """
-    top: argparse.ArgumentParser = _make_parser(
-        _Parser,
-        prog="memctl",
-        usage="memctl [OPTION...] COMMAND [ARGUMENT...]",
-        description=DESCRIPTION,
-        epilog=_exit_status_help(),
-    )
+    top: argparse.ArgumentParser = _make_parser(_Top, prog="memctl", usage=USAGE)
     top.set_defaults(run=None)
     top.add_argument(
         "--version", action="version", version=f"memctl {__version__}", help="print the version"
     )
     for option in GLOBAL_OPTIONS:
         _add_option(top, option, hints)
-    commands = top.add_subparsers(metavar="COMMAND", title="commands")
+    commands = top.add_subparsers(metavar="COMMAND", title="commands", parser_class=_Parser)
     groups: dict[str, Any] = {}  # the subparsers by the first word of their commands
     named = _named_command(line)
+    if not named and {"-h", "--help"} & {*line}:
+        return top  # its help comes from the tables
     for command in COMMANDS:
         first_word, *other_words = command.words
         if named and named not in _first_words(command):
@@ -160,6 +160,39 @@ def _first_words(command: Command) -> tuple[str, ...]:
 def verbs(first: str) -> list[str]:
     """Return the second words of the two-word commands that begin with ``first``."""
     return [command.words[1] for command in COMMANDS if command.words[:-1] == (first,)]
+
+
+def overview(*, everything: bool = False) -> str:
+    """Return the help of memctl itself: the usual commands, or ``everything`` that there is."""
+    lines = [f"usage: {USAGE}", "", DESCRIPTION]
+    rows = {
+        each.words[0]: (_and_aliases(each.words[0], each.aliases), each.summary)
+        for each in COMMANDS
+        if len(each.words) == 1
+    }
+    rows |= {name: (name, summary) for name, summary in GROUPS.items() if name not in rows}
+    parts = [("Daily", DAILY), ("Now and then", NOW_AND_THEN)]
+    if everything:
+        others = [name for name in rows if name not in (*DAILY, *NOW_AND_THEN)]
+        parts.append(("Seldom, or for programs", tuple(others)))
+    for title, names in parts:
+        lines += ["", f"{title}:", *(_help_row(*rows[name]) for name in names)]
+    lines += ["", "Options of every command:"]
+    lines += [_help_row(option.shown, option.help) for option in GLOBAL_OPTIONS]
+    if everything:
+        lines += ["", "Exit status:"]
+        lines += [f"  {status:>3}  {words}" for status, words in EXIT_STATUS]
+    return "\n".join([*lines, "", "" if everything else MORE_HELP, ""]).replace("\n\n\n", "\n")
+
+
+def _and_aliases(name: str, aliases: Sequence[str]) -> str:
+    """Return a command's name with its other names in parentheses."""
+    return f"{name} ({', '.join(aliases)})" if aliases else name
+
+
+def _help_row(name: str, words: str) -> str:
+    """Return a row of the overview: a command or option, and what it does."""
+    return f"  {name:<{_NAME_COLUMNS}}  {words}"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -228,11 +261,21 @@ def _refuse(top: argparse.ArgumentParser, command: Command | None, word: str) ->
     top.exit(2, f"{usage}memctl: {sentence}\n  {hint}\n")
 
 
+class _Top(_Parser):
+    """The parser of the whole command line, whose help is the overview."""
+
+    def format_help(self) -> str:
+        """Return the overview."""
+        return overview()
+
+
 class _Formatter(argparse.HelpFormatter):
     """A help formatter that wraps paragraphs but leaves indented lines as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         """Return a text wrapped at ``width``; an indented line stays as it is."""
+        import textwrap  # noqa: PLC0415 - only a help text needs it
+
         lines = []
         for line in text.splitlines():
             lines += [line] if line.startswith(" ") else textwrap.wrap(line, width) or [""]
@@ -332,9 +375,3 @@ def _epilog(command: Command) -> str:
     lines = [f"  {line}\n      {why}" for line, why in command.examples]
     examples = "\n".join(["examples:", *lines, "", ""]) if lines else ""
     return examples + OF_EVERY_COMMAND
-
-
-def _exit_status_help() -> str:
-    """Return the list of exit statuses for the help of memctl itself."""
-    lines = [f"  {status:>3}  {words}" for status, words in EXIT_STATUS]
-    return "\n".join(["exit status:", *lines])

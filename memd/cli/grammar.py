@@ -6,8 +6,6 @@ from collections.abc import Callable
 from keyword import iskeyword
 from typing import Any, NamedTuple
 
-from memd.base.instants import spoken
-
 
 def number(text: str) -> int:
     """Parse a count, a whole number of at least 1. Raise ValueError."""
@@ -27,15 +25,12 @@ def seconds(text: str) -> float:
 
 def moment(text: str) -> float:
     """Parse a time as a person writes it into seconds since 1970. Raise ValueError."""
+    from memd.base.instants import spoken  # noqa: PLC0415 - memctl starts without
+
     instant = spoken(text, time.time())
     if instant is None:
         raise ValueError
     return instant
-
-
-def version(text: str) -> str | float:
-    """Return a change's id unchanged, or parse a time into seconds since 1970. Raise ValueError."""
-    return text if CHANGE_ID.fullmatch(text) else moment(text)
 
 
 _WEEK_SECONDS = 7 * 24 * 60 * 60
@@ -46,7 +41,6 @@ ALLOWED_VALUES = {
     "number": "a whole number of at least 1",
     "seconds": "a number of seconds above 0 and up to a week",
     "moment": _MOMENT,
-    "version": f"a change's id such as c12, or {_MOMENT}",
 }
 MEMORIES = "list"  # the command that lists the memories
 
@@ -157,14 +151,15 @@ class Command(NamedTuple):
 YES = Option("--yes", "do it without asking", param="")
 GLOBAL_OPTIONS = (
     Option("--json", "print exactly the result as one JSON object"),
-    Option("--socket", "the daemon's socket (default: MEMD_SOCKET, else the usual place)", "PATH"),
-    Option("--cwd", "a directory of the project in question (default: the current one)", "DIR"),
+    Option("--socket", "the daemon's socket (else MEMD_SOCKET, or the usual place)", "PATH"),
+    Option("--cwd", "a directory of the project (default: the current one)", "DIR"),
     Option("--timeout", "seconds to wait for an answer", "SECONDS", seconds),
     Option("--no-start", "do not start a daemon when none runs"),
     Option("--quiet", "no notes on standard error; errors stay"),
     Option(
         "--color",
-        "when to use colour; NO_COLOR in the environment switches it off",
+        "auto, always or never; NO_COLOR switches it off",
+        "WHEN",
         choices=("auto", "always", "never"),
     ),
 )

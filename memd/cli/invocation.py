@@ -3,18 +3,16 @@
 import argparse
 import os
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TextIO
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from memd import __version__
 from memd.base import limits, places
 from memd.base.errors import Busy, Invalid, MemdError, NotFound, Refused
 from memd.base.names import SUFFIX
-from memd.cli.output import Screen
+from memd.cli.grammar import CHANGE_ID
+from memd.cli.output import Screen, cut
 from memd.client.errors import DaemonUnavailableError
 
 if TYPE_CHECKING:
@@ -49,13 +47,11 @@ CANNOT_READ = "{} cannot be read: {}"
 _DIRECTORY_GONE = "the current directory does not exist any more"
 _DIRECTORY_NOT_UTF8 = "the name of the current directory is not UTF-8"
 _OTHER_DIRECTORY = "change into another directory, or name one with --cwd"
-_AMBIGUOUS = "{} may be {}"
+_LINE_COLUMNS = 76  # of a memory in the list of an error
+_MOST_LISTED = 8  # memories that have a part of a name in common
 _ALL_LISTED = "memctl list shows them all"
 _WRONG_NUMBER = re.compile(r"^(\w+): expected (?:int|float) ([<>]=) (\S+)$")
 TAKE_OVER = "memctl restart lets what is installed take over"
-
-
-# of this instance alone
 
 
 def _bound_in_words(match: re.Match[str]) -> str:
@@ -64,12 +60,23 @@ def _bound_in_words(match: re.Match[str]) -> str:
     return f"{match[1]} may be at {bound} {match[3]}"
 
 
+def _names(memory: Mapping[str, Any]) -> set[str]:
+    """Return the names that mean a listed memory: its path without the suffix, and its name."""
+    stem = memory["path"].removesuffix(SUFFIX)
+    return {stem, stem.rpartition("/")[2], memory["name"]} - {""}
+
+
+def _text(memory: Mapping[str, Any]) -> str:
+    """Return path, name and description of a listed memory in folded case."""
+    return f"{memory['path']}\n{memory['name']}\n{memory['description']}".casefold()
+
+
 def has_surrogates(text: str) -> bool:
     """Return whether a text from the operating system was not valid UTF-8."""
     return any("\ud800" <= char <= "\udfff" for char in text)
 
 
-class Surroundings(Struct, frozen=True):
+class Surroundings(NamedTuple):
     """A process's environment variables, home directory and standard streams.
 
     ``unread`` says whether the process was started with its standard output closed.
@@ -204,6 +211,8 @@ class Invocation:
 
         It names the project of ``directory``, or of ``--cwd`` if it was given, and the sub-agent.
         """
+        import shlex  # noqa: PLC0415 - only what changed something prints a command
+
         options = self.options
         project = directory or (self.cwd if options.cwd else "")
         line = ["memctl", *(("--cwd", project) if project else ()), *words]
@@ -226,37 +235,46 @@ class Invocation:
         return self.call(command.api_method, seconds=seconds, **{**params, **overrides})
 
     def memory(self, name: str) -> str:
-        """Return the path of the memory that has this path, file name or name.
+        """Return the path of the memory that has this path, file name or name, or a part of it.
 
-        A name that no memory has is returned as a path, since the memory may have been deleted.
-        Raises Refused if several have it, and what ``call`` raises.
+        A part counts where only one memory has it in its path, name or description. The id of a
+        change is returned as it is, and what no memory has as a path, since the memory may have
+        been deleted. Raises Refused if several have it, and what ``call`` raises.
         """
-        if name.endswith(SUFFIX):
+        if name.endswith(SUFFIX) or CHANGE_ID.fullmatch(name):
             return name
-        paths = [path for path, names in self._names_by_memory() if name in names]
-        if len(paths) > 1:
-            raise Refused(_AMBIGUOUS.format(name, " or ".join(sorted(paths))), hint="name its path")
-        return paths[0] if paths else f"{name}{SUFFIX}"
+        memories = self.memories()
+        wanted = name.casefold().rstrip("…")
+        found = [each for each in memories if name in _names(each)]
+        if not found and wanted.strip():
+            found = [each for each in memories if wanted in _text(each)]
+            if len(found) == 1:
+                self.screen.note(f"{name}: {found[0]['path']}")
+        if len(found) > 1:
+            shown = [f"{each['path']}  {each['description']}" for each in found[:_MOST_LISTED]]
+            more = [f"and {len(found) - _MOST_LISTED} more"] if len(found) > _MOST_LISTED else []
+            lines = [cut(line, _LINE_COLUMNS) for line in (*shown, *more)]
+            sentence = f"{len(found)} memories have {name}"
+            raise Refused(sentence, hint="\n  ".join(["say more of one of them:", *lines]))
+        return str(found[0]["path"]) if found else f"{name}{SUFFIX}"
 
     def no_memory(self, name: str) -> NotFound:
         """Return the error for a missing memory, with the nearest ones. Raises as ``call``."""
         from difflib import get_close_matches  # noqa: PLC0415 - only a wrong name needs it
 
-        path_by_name = {alias: path for path, names in self._names_by_memory() for alias in names}
+        path_by_name = {alias: each["path"] for each in self.memories() for alias in _names(each)}
         nearest_names = get_close_matches(name.removesuffix(SUFFIX), path_by_name, 3)
         paths = dict.fromkeys(path_by_name[near] for near in nearest_names)  # each path once
         nearest = f"; the nearest: {', '.join(paths)}" if paths else ""
         return NotFound(f"there is no memory {name}{nearest}", hint=_ALL_LISTED)
 
-    def _names_by_memory(self) -> list[tuple[str, set[str]]]:
-        """Return the path of each memory of the project, with the names that mean it."""
-        result, cursor = [], None
+    def memories(self) -> list[dict[str, Any]]:
+        """Return the listed facts of each memory of the project."""
+        result: list[dict[str, Any]] = []
+        cursor = None
         while True:
             page = self.ask("memory.list", after=cursor)
-            for memory in page["memories"]:
-                stem = memory["path"].removesuffix(SUFFIX)
-                names = {stem, stem.rpartition("/")[2], memory["name"]} - {""}
-                result.append((memory["path"], names))
+            result += page["memories"]
             cursor = page.get("next")
             if not cursor:
                 return result

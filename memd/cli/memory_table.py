@@ -1,6 +1,6 @@
 """The table of the commands that read, write, search, learn and undo memories."""
 
-from memd.cli.grammar import MEMORIES, YES, Command, Operand, Option, moment, number, version
+from memd.cli.grammar import MEMORIES, YES, Command, Operand, Option, moment, number
 
 ACTORS = ("client", "extract", "dream", "team", "assistant", "external", "undo")
 SCOPES = ("user", "project", "local")
@@ -8,8 +8,11 @@ TYPES = ("user", "feedback", "project", "reference")
 _SESSION = Option("--session", "the client session that asks", "ID", param="session_id")
 _LIMIT = Option("--limit", "how many at most", "N", number)
 _PATH = Operand(
-    "PATH", "the memory: its path, its file name without .md, or its name", listed=MEMORIES
+    "PATH",
+    "the memory: its path, its name, or a part of name or description that no other has",
+    listed=MEMORIES,
 )
+_WHAT = "a memory: path, name, or a part of name or description; or the id of a change"
 _DRY_RUN = Option("--dry-run", "say what would be done and do nothing")
 _BASE = Option("--base-hash", "only if the file still has this SHA-256", "HASH")
 _AGENT = Option("--agent", "the sub-agent whose memory is meant", "NAME")
@@ -96,8 +99,8 @@ COMMANDS = (
     Command(
         ("list",),
         "list the memories of a project",
-        "Newest first: path, type, age and description. Files whose frontmatter is broken are "
-        "marked.",
+        "Newest first, in 80 columns or those of the terminal (COLUMNS): description, age and "
+        "name. Files whose frontmatter is broken are marked. --json has the paths and types.",
         "memories:list_memories",
         method="memory.list",
         options=(Option("--scope", "only these", choices=("private", "team", *SCOPES)), _AGENT),
@@ -105,13 +108,18 @@ COMMANDS = (
     ),
     Command(
         ("show",),
-        "print one memory",
-        "Prints the file as it is. On a terminal control characters are shown, not obeyed.",
+        "print one memory, or what one change did",
+        "Prints a memory's file as it is, or the diffs of a change. On a terminal control "
+        "characters are shown, not obeyed.",
         "memories:show",
         method="memory.read",
-        operands=(_PATH,),
+        operands=(_PATH._replace(name="WHAT", help=_WHAT, param="path"),),
         options=_SUBAGENT,
-        examples=(("memctl show user_role.md", "read it"),),
+        examples=(
+            ("memctl show user_role.md", "read it"),
+            ("memctl show postgres", "the memory that has this word"),
+            ("memctl show c12", "what this change did"),
+        ),
     ),
     Command(
         ("search",),
@@ -126,14 +134,21 @@ COMMANDS = (
     Command(
         ("add",),
         "write a memory",
-        "Makes a memory and its line in the index, from its parts or, with --file, from a whole "
-        "file with frontmatter. Without PATH --name decides; --file needs PATH. A body of - , or "
-        "none at all when standard input is no terminal, is read from standard input. With "
-        "--update an existing memory is changed, and only the parts that are given.",
+        "Makes a memory of a sentence, and its line in the index: name and type come from its "
+        "words, unless they are given. A WORD that ends with .md is a path: then the parts are "
+        "given, or with --file a whole file with frontmatter. A body of -, or none at all when "
+        "standard input is no terminal, is read from standard input. With --update a memory that "
+        "exists is changed, and only in the parts that are given.",
         "memories:add",
         method="memory.write",
         operands=(
-            Operand("PATH", "where it goes, relative to the memory directory", optional=True),
+            Operand(
+                "WORD",
+                "what to remember, or a path relative to the memory directory",
+                optional=True,
+                many=True,
+                param="",
+            ),
         ),
         options=(
             Option("--name", "a short name in kebab case", "NAME"),
@@ -156,9 +171,11 @@ COMMANDS = (
             _BASE,
         ),
         examples=(
-            ("memctl add --name tabs --type user --description … --body …", "remember something"),
+            ('memctl add "Never deploy on a Friday"', "remember it"),
+            ("memctl add tabs.md --type user --description … --body …", "from its parts"),
             ("memctl add notes/freeze.md --file freeze.md", "take a file in"),
         ),
+        aliases=("remember",),
     ),
     Command(
         ("edit",),
@@ -174,12 +191,35 @@ COMMANDS = (
     Command(
         ("rm",),
         "delete a memory",
-        "Deletes the file and its line in the index; memctl undo brings both back.",
-        "memories:remove",
+        "Deletes the file and its line in the index; memctl undo brings both back. With --purge "
+        "the text goes for good: out of the history, the search, jobs and proposals too. What a "
+        "--pattern is found in is not deleted, but named. The history goes on listing the changes, "
+        "as purged. Without a terminal to ask on, and without --yes, it only says what it would "
+        "purge.",
+        "removing:remove",
         method="memory.delete",
-        operands=(_PATH,),
-        options=(_BASE, *_SUBAGENT, YES),
-        examples=(("memctl rm old-plan.md", "forget it"),),
+        operands=(_PATH._replace(optional=True),),
+        options=(
+            _BASE,
+            Option("--purge", "for good: nothing brings the text back", param=""),
+            Option(
+                "--pattern",
+                "with --purge: whatever holds this text, in all projects; - reads it from "
+                "standard input, which other programs cannot see",
+                "TEXT",
+                param="",
+            ),
+            Option("--regex", "the pattern is a regular expression", param=""),
+            _DRY_RUN._replace(help="with --purge: say what would go", param=""),
+            *_SUBAGENT,
+            YES,
+        ),
+        examples=(
+            ("memctl rm old-plan.md", "forget it"),
+            ("memctl rm --purge router.md", "forget all its versions"),
+            ("memctl rm --purge --pattern - --dry-run", "what is kept of a password"),
+        ),
+        aliases=("forget",),
     ),
     Command(
         ("log",),
@@ -199,35 +239,15 @@ COMMANDS = (
             _LIMIT,
             Option("--before", "only changes older than this one", "CHANGE"),
             Option("--follow", "go on with what changes, the newest last", param="", short="-f"),
+            Option("--patch", "with the diffs of each change", param="", short="-p"),
             *_SUBAGENT,
         ),
         examples=(
             ("memctl log -f --all --actor extract", "what is being learnt, as it happens"),
             ("memctl log --since yesterday --actor dream", "what consolidation did of late"),
-            ("memctl log user_role.md", "what became of one memory"),
+            ("memctl log -p user_role.md", "what became of one memory"),
         ),
         aliases=("history",),
-    ),
-    Command(
-        ("diff",),
-        "print what one change did",
-        "A unified diff of every file of the change; of the newest one unless named. With --path "
-        "and --from or --to, of two versions of one memory: as changes left it, or at times.",
-        "journal:diff",
-        method="memory.diff",
-        operands=(Operand("CHANGE", "the id that memctl log shows", optional=True),),
-        options=(
-            Option("--path", "only this memory", "MEMORY", listed=MEMORIES),
-            Option("--from", "the older version: a change or a time", "VERSION", version),
-            Option(
-                "--to", "the newer version; the memory as it is unless given", "VERSION", version
-            ),
-            *_SUBAGENT,
-        ),
-        examples=(
-            ("memctl diff c12", "see it"),
-            ("memctl diff --path user_role.md --from yesterday", "what is new since"),
-        ),
     ),
     Command(
         ("undo",),
@@ -246,6 +266,7 @@ COMMANDS = (
                 "the id of a change that memctl log shows, or a memory",
                 optional=True,
                 param="",
+                listed=MEMORIES,
             ),
         ),
         options=(
@@ -273,35 +294,5 @@ COMMANDS = (
         operands=(_PATH,),
         options=_SUBAGENT,
         examples=(("memctl why user_role.md", "before you believe it"),),
-    ),
-    Command(
-        ("purge",),
-        "remove a text from everything that memd keeps, for good",
-        "Takes the texts of one memory or with a pattern out of the history, the search, jobs and "
-        "proposals; nothing brings them back. Memories themselves are "
-        "not changed: those in which it still stands are named. What was removed is listed by its "
-        "SHA-256. The history goes on listing the changes, as purged. Without --yes it only says "
-        "what it would do.",
-        "journal:purge",
-        method="memory.purge",
-        options=(
-            Option(
-                "--path", "all versions of this memory of the project", "MEMORY", listed=MEMORIES
-            ),
-            Option(
-                "--pattern",
-                "whatever holds this text, in all projects; - reads it from standard input, "
-                "which other programs cannot see",
-                "TEXT",
-            ),
-            Option("--regex", "the pattern is a regular expression"),
-            Option("--yes", "yes, remove it", param=""),
-            _DRY_RUN,
-            *_SUBAGENT,
-        ),
-        examples=(
-            ("memctl purge --pattern - --dry-run", "what is kept of a password"),
-            ("memctl purge --path router.md --yes", "forget all versions of a memory"),
-        ),
     ),
 )

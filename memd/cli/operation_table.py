@@ -1,6 +1,6 @@
 """The table of the commands for the daemon, its jobs, and the set-up of clients."""
 
-from memd.base.events import LOG_LEVELS
+from memd.base.limits import LOG_LEVELS
 from memd.cli.grammar import YES, Command, Operand, Option, number
 
 _JOB = Operand("JOB", "the id that memctl job list shows")
@@ -55,7 +55,7 @@ COMMANDS = (
     ),
     Command(
         ("doctor",),
-        "check that everything works, with a remedy for what does not",
+        "check that everything works, and name remedies",
         "The daemon's self-checks, for the current project too, and on this side the clients' "
         "hooks and the service. The status is 1 when a check failed. With --fix the remedies that "
         "undo can take back are applied first: lines of the index that lead to no file go.",
@@ -224,7 +224,7 @@ COMMANDS = (
     ),
     Command(
         ("config",),
-        "print the socket's path and what the settings file changes",
+        "print what the settings file changes, and the socket",
         "The user's own settings file, checked: each option that differs from its default, and "
         "what is wrong. docs/settings.md lists all options; a project and the system may add to "
         "them.",
@@ -306,7 +306,8 @@ COMMANDS = (
     Command(
         ("help",),
         "show the help of a command",
-        "The same as --help after it.",
+        "The same as --help after it. help all lists all commands, help models says how memd gets "
+        "a model.",
         "shells:help_",
         method="",
         operands=(Operand("COMMAND", "the command's words", optional=True, many=True),),

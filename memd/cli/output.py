@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-from memd.base.instants import written
 from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, SEPARATORS
 
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -47,6 +46,8 @@ class Screen:
         self._quiet = quiet  # no notes on standard error
         self.as_json = as_json
         self.terminal = stdout.isatty()
+        columns_set = environ.get("COLUMNS", "")
+        self._columns = int(columns_set) if columns_set.isdecimal() and columns_set != "0" else None
         # Whether standard error may have lines that change, and questions may be asked there.
         self.live = stderr.isatty() and not quiet and not as_json
         understands_color = self.terminal and environ.get("TERM") != "dumb"
@@ -55,8 +56,13 @@ class Screen:
 
     @property
     def width(self) -> int | None:
-        """The terminal's width in columns, ``None`` if the output is no terminal."""
-        return self.size[0] if self.terminal else None
+        """The columns of a line: of the terminal, else COLUMNS, ``None`` where no line is cut."""
+        return self.size[0] if self.terminal else self._columns
+
+    @property
+    def share(self) -> int | None:
+        """The columns that a name may have beside a sentence, ``None`` where no line is cut."""
+        return max(self.width * 3 // 10, _MIN_COLUMNS) if self.width else None
 
     @property
     def height(self) -> int | None:
@@ -179,22 +185,24 @@ def columns(text: str) -> int:
     return count
 
 
-def table(rows: Iterable[Sequence[str]], width: int | None = None) -> str:
-    """Return rows as aligned columns; the last column is cut so that lines fit ``width``."""
+def table(rows: Iterable[Sequence[str]], width: int | None = None, cut_column: int = -1) -> str:
+    """Return rows as aligned columns; one column is cut so that lines fit ``width``."""
     lines = [[" ".join(cell.split()) for cell in row] for row in rows]
     if not lines:
         return ""
     widths = [max(columns(cell) for cell in column) for column in zip(*lines, strict=True)]
-    gaps = 2 * (len(widths) - 1)
-    last_width = max(width - sum(widths[:-1]) - gaps, _MIN_COLUMNS) if width else None
+    if width:
+        others = sum(widths) - widths[cut_column] + 2 * (len(widths) - 1)
+        widths[cut_column] = min(widths[cut_column], max(width - others, _MIN_COLUMNS))
+        for line in lines:
+            line[cut_column] = cut(line[cut_column], widths[cut_column])
     aligned_lines = []
     for line in lines:
-        *cells, last_cell = line
         padded_cells = [
             cell + " " * (cell_width - columns(cell))
-            for cell, cell_width in zip(cells, widths, strict=False)
+            for cell, cell_width in zip(line, widths, strict=True)
         ]
-        aligned_lines.append("  ".join([*padded_cells, cut(last_cell, last_width)]).rstrip())
+        aligned_lines.append("  ".join(padded_cells).rstrip())
     return "\n".join(aligned_lines) + "\n"
 
 
@@ -254,10 +262,20 @@ def duration(seconds: float) -> str:
 
 def ago(at: str) -> str:
     """Return how long ago an ISO 8601 time was; any other text is returned unchanged."""
+    from memd.base.instants import written  # noqa: PLC0415 - not every command prints a time
+
     seconds = written(at)
     if seconds is None:
         return at
     return age(time.time() - seconds)
+
+
+def local_time(at: str) -> str:
+    """Return an ISO 8601 time as a time of this machine's zone; any other text unchanged."""
+    from memd.base.instants import written  # noqa: PLC0415 - as in ``ago``
+
+    seconds = written(at)
+    return at if seconds is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
 def age(seconds: float) -> str:

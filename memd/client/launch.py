@@ -12,8 +12,6 @@ Rules of this file
 import fcntl
 import json
 import os
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -27,6 +25,8 @@ from memd.client.errors import DaemonUnavailableError
 from memd.client.peer import check_socket
 
 if TYPE_CHECKING:
+    import subprocess
+
     from memd.client.aio import AsyncClient as AsyncClient
 
 __all__ = [
@@ -261,6 +261,8 @@ class Starter:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         log = os.open(self._places.log, flags, 0o600)
         try:
+            import subprocess  # noqa: PLC0415 - memctl starts without, and mostly a daemon runs
+
             _reap_ended()
             self._child = subprocess.Popen(
                 self._command,
@@ -295,6 +297,8 @@ def failure_of_command(
 
     The reason is what the program wrote to standard error, else to standard output.
     """
+    import subprocess  # noqa: PLC0415 - as in Starter
+
     try:
         process = subprocess.run(
             command,
@@ -322,6 +326,8 @@ def supervisor(environ: Mapping[str, str], home: str, platform: str) -> tuple[tu
     """
     if any(environ.get(name) for name in (SOCKET, STATE_DIR, CONFIG)):
         return ()
+    import shutil  # noqa: PLC0415 - as in Starter
+
     search = environ.get("PATH", os.defpath)
     if platform == "darwin":
         program = shutil.which("launchctl", path=search)

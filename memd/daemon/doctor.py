@@ -390,7 +390,7 @@ async def _model_check(daemon: Daemon, settings: Settings) -> Check:
     problem = models.problem(settings)
     if models.for_(settings) is None:
         # A model is optional: only one that is configured and cannot be used is a warning.
-        detail, is_bad = f"none: {problem}", problem not in (NOT_NAMED, OFF)
+        detail, is_bad = f"none ({problem})", problem not in (NOT_NAMED, OFF)
         remedy = "mend what the sentence names, or set model.enabled = false"
     else:
         # An error of this moment comes first, then the problem that the last request had.

@@ -30,11 +30,7 @@ _VERSION_SUFFIX = r"/v1/?$"
 _VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 # The reasons why there is no model although nothing is wrong; other reasons are problems.
 OFF = "model.enabled is false"
-NOT_NAMED = (
-    "neither [model] of memd.toml nor, when memd started, the file env beside it or the "
-    "environment of memd serve names a key or an address that counts; memctl doctor names what is "
-    "ignored"
-)
+NOT_NAMED = "memctl help models"  # where it says what names one
 
 
 class Origin(Struct, frozen=True):

@@ -9,7 +9,7 @@ from itertools import chain
 from operator import attrgetter
 
 from memd.base import settings, settings_file
-from memd.base.events import LOG_LEVELS
+from memd.base.limits import LOG_LEVELS
 from memd.base.places import SYSTEM_POLICY
 from memd.base.text import read_object
 from memd.cli import output

@@ -1,26 +1,28 @@
-"""log, diff, undo, why and purge: the journal of a project."""
+"""log, undo and why: the journal of a project; and the diffs of a change."""
 
 import os
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from memd.base.errors import Invalid
-from memd.base.events import MEMORY_CHANGED
-from memd.base.instants import written
-from memd.base.names import printable
+from memd.base.names import INDEX, printable
 from memd.base.recent import Recent
-from memd.base.text import iso_time
-from memd.base.values import PERSON, Actor
 from memd.cli import output
 from memd.cli.following import follow
 from memd.cli.grammar import CHANGE_ID
 from memd.cli.invocation import Invocation
 
+_METHODS = ("", "memory.write", "memory.delete")  # reasons that say no more than the files
+_WHAT_COLUMN = 2  # of a row
+_SHOWN_FILES = 3  # of a change in a row; --json and -p have all
 _PAST_CHANGES = 10  # that --follow shows first
 _PAGE_LIMIT = 100  # changes
 _MAX_REMEMBERED = 2_000  # printed changes, so that none is printed twice
+_OTHER_WRITERS = ("external", "assistant")  # who wrote past memd
+_TOPIC = "memory.changed"
 _FOLLOW_OR_BEFORE = "--follow shows what comes, and --before what was: give one of them"
-_PURGE_SECONDS = 600.0  # a state file of some hundred MiB is written anew
 
 
 def log(invocation: Invocation) -> None:
@@ -29,19 +31,29 @@ def log(invocation: Invocation) -> None:
     if invocation.options.follow:
         if invocation.options.before:
             raise Invalid(_FOLLOW_OR_BEFORE)
-        follow(invocation, [MEMORY_CHANGED], _FollowedChanges(invocation).step)
+        follow(invocation, [_TOPIC], _FollowedChanges(invocation).step)
         return
     answer = invocation.request()
+    sentence_of = {} if screen.as_json else _sentences(invocation, answer["changes"])
     rows = [
-        _change_row(invocation, change, output.ago(change["at"])) for change in answer["changes"]
+        _change_row(invocation, change, output.ago(change["at"]), sentence_of)
+        for change in answer["changes"]
     ]
+    text = output.table(rows, screen.width, _WHAT_COLUMN)
+    if invocation.options.patch and not screen.as_json:
+        lines = text.splitlines(keepends=True)
+        ids = [change["id"] for change in answer["changes"]]
+        text = "\n".join(
+            line + (change_diff(invocation, each)[1] if each else "")
+            for line, each in zip(lines, ids, strict=True)
+        )
     if not rows:
         screen.note("no changes")
     if answer["former"]:
         former = printable(answer["former"])
         screen.note(f"more is kept for {former}, from where these memories were moved;")
         screen.note("memctl doctor --fix takes it over")
-    screen.answer(answer, output.table(rows, screen.width))
+    screen.answer(answer, text)
 
 
 class _FollowedChanges:
@@ -66,10 +78,11 @@ class _FollowedChanges:
             if screen.as_json:
                 screen.record(change)
             else:  # an age would be wrong a minute later
-                moment = time.localtime(written(change["at"]) or 0)
-                at = time.strftime("%Y-%m-%d %H:%M:%S", moment)
-                row = _change_row(self._invocation, change, at)
-                screen.line(output.table([row], screen.width).removesuffix("\n"))
+                at = output.local_time(change["at"])
+                sentence_of = _sentences(self._invocation, [change])
+                row = _change_row(self._invocation, change, at, sentence_of)
+                line = output.table([row], screen.width, _WHAT_COLUMN)
+                screen.line(line.removesuffix("\n"))
 
     def _unprinted_changes(self) -> list[dict[str, Any]]:
         """Return the changes not printed yet, oldest first; the first call reads one page."""
@@ -87,20 +100,35 @@ class _FollowedChanges:
             before = page[-1]["id"]
 
 
-def _change_row(invocation: Invocation, change: dict[str, Any], at: str) -> tuple[str, ...]:
-    """Return the cells of a change in the list: id, time, author, reason and files."""
-    files = ", ".join(_file_words(file) for file in change["files"])
+def _sentences(invocation: Invocation, changes: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the descriptions of the project's memories by path, for a list of some changes."""
+    if not changes or invocation.options.all:  # paths of other projects may be the same
+        return {}
+    return {each["path"]: each["description"] for each in invocation.memories()}
+
+
+def _change_row(
+    invocation: Invocation, change: dict[str, Any], at: str, sentence_of: dict[str, str]
+) -> tuple[str, ...]:
+    """Return the cells of a change in the list: id, time, what it did, and who did it."""
     where = [change["directory"]] if invocation.options.all else []
-    reason = printable(change["reason"]) or "-"
     name = invocation.screen.paint(change["id"] or "-", "bold")
-    return (name, at, _author(change), reason, *where, files)
+    reason = "" if change["reason"] in _METHODS else f"{printable(change['reason'])}: "
+    return (name, at, reason + _what(change["files"], sentence_of), _author(change), *where)
 
 
-def diff(invocation: Invocation) -> None:
-    """Print the unified diffs of one change, or of two versions of a memory."""
-    answer = invocation.request()
-    text = "".join(invocation.screen.diff(file["diff"]) for file in answer["files"])
-    invocation.screen.answer(answer, text)
+def _what(files: list[dict[str, Any]], sentence_of: dict[str, str]) -> str:
+    """Return what a change did to memories; the index is named where nothing else changed."""
+    shown = [file for file in files if file["path"] != INDEX] or files
+    words = [_file_words(file, sentence_of) for file in shown[:_SHOWN_FILES]]
+    more = [f"and {len(shown) - _SHOWN_FILES} more"] if len(shown) > _SHOWN_FILES else []
+    return ", ".join([*words, *more])
+
+
+def change_diff(invocation: Invocation, change: str) -> tuple[dict[str, Any], str]:
+    """Return the answer of ``memory.diff`` for a change, and its unified diffs as text."""
+    answer = invocation.ask("memory.diff", change=change)
+    return answer, "".join(invocation.screen.diff(file["diff"]) for file in answer["files"])
 
 
 def undo(invocation: Invocation) -> int:
@@ -110,12 +138,13 @@ def undo(invocation: Invocation) -> int:
     """
     options = invocation.options
     if options.as_of is not None:
-        invocation.screen.note(f"everything after {iso_time(options.as_of)}")
+        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(options.as_of))
+        invocation.screen.note(f"everything after {moment}")
     change, path = options.change, None
     if options.what and CHANGE_ID.fullmatch(options.what):
         change = options.what
     elif options.what:
-        path = invocation.memory(options.what)
+        path = options.what
     result = invocation.request(change=change, path=path, request_id=os.urandom(16).hex())
     if result.get("undone"):
         would = "would take" if invocation.options.dry_run else "takes"
@@ -144,26 +173,9 @@ def _origin_words(answer: dict[str, Any]) -> str:
     """Return whose words a memory holds, and what that is worth where another program wrote it."""
     origin = str(answer.get("origin", ""))
     last = answer["last"]
-    if origin != PERSON or last is None or last["actor"] not in (Actor.EXTERNAL, Actor.ASSISTANT):
+    if origin != "user" or last is None or last["actor"] not in _OTHER_WRITERS:
         return origin
     return f"{origin}, it says; a note in prompts, since memd did not write it last (memctl edit)"
-
-
-def purge(invocation: Invocation) -> int:
-    """Remove texts from the history for good; without ``--yes`` only show that and return 2."""
-    options, screen = invocation.options, invocation.screen
-    pattern = options.pattern
-    if pattern == "-":
-        pattern = invocation.read("-").rstrip("\n")
-    is_dry_run = not options.yes or options.dry_run
-    result = invocation.request(seconds=_PURGE_SECONDS, pattern=pattern, dry_run=is_dry_run)
-    screen.answer(result, "\n".join(_purge_lines(result)) or "nothing is kept of it")
-    for path in result["live"]:
-        screen.error(f"it still stands in {path}, which is yours to change")
-    if not options.yes and not options.dry_run:  # nobody has said what to do
-        screen.error("nothing was removed; --yes removes it for good")
-        return 2
-    return 0
 
 
 def _shared_words(version: dict[str, Any] | None) -> str:
@@ -197,16 +209,18 @@ def _print_undone(invocation: Invocation, result: dict[str, Any], empty_text: st
     return 1 if result["conflicts"] else 0
 
 
-def _file_words(file: dict[str, Any]) -> str:
-    """Return what a change did to a file, as "updated notes.md"."""
+def _file_words(file: dict[str, Any], sentence_of: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return what a change did to a file, as "updated Lines have 100 columns"."""
     purged = " (purged)" if file.get("purged") else ""
-    return f"{file['action']} {file['path']}{purged}"
+    return f"{file['action']} {sentence_of.get(file['path']) or file['path']}{purged}"
 
 
 def _author(change: dict[str, Any]) -> str:
     """Return who made a change, made printable since an imported history may hold any text."""
     actor, client = printable(change["actor"]), printable(change.get("client") or "")
-    return f"{actor} ({client})" if client else actor
+    if actor == "client":
+        return client or actor
+    return f"{actor} ({client})" if client and actor not in ("undo", "assistant") else actor
 
 
 def _version_words(version: dict[str, Any] | None) -> str:
@@ -218,13 +232,3 @@ def _version_words(version: dict[str, Any] | None) -> str:
     names = ("session", "model", "message", "transcript", "reason")
     parts += [f"{name} {version[name]}" for name in names if version.get(name)]
     return ", ".join(parts)
-
-
-def _purge_lines(result: dict[str, Any]) -> list[str]:
-    """Return a line for each removed text with its hash, and for each removed state file."""
-    would = "would be " if result["dry_run"] else ""
-    lines = [
-        f"{would}purged {body['hash']} {', '.join(body['paths'])} ({' '.join(body['changes'])})"
-        for body in result["bodies"]
-    ]
-    return [*lines, *(f"{would}removed {path}" for path in result["files"])]

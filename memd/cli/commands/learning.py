@@ -49,8 +49,31 @@ def start_job(invocation: Invocation, **overrides: object) -> int:
     words = f": {reason}" if reason else ""
     gate_hint = [_GATE_HINT] if result.get("gate") else []
     lines = [f"{result['status']}{job}{words}", *gate_hint, *result_lines(invocation, result)]
+    if wait and result["status"] == "completed":
+        lines = [*result_lines(invocation, result), _summary(result, reason)]
     invocation.screen.answer(result, "\n".join(lines))
     return 1 if result["status"] in _BAD_STATES else 0
+
+
+def _summary(result: dict[str, Any], reason: str | None) -> str:
+    """Return the line on what a job did that was waited for."""
+    merged = result.get("merged") or ()
+    counts = {
+        "saved": result.get("saved"),
+        "created": result.get("created"),
+        "updated": result.get("updated"),
+        "changed": result.get("changed"),
+        "merged": [path for each in merged for path in each["from"]],
+        "removed": result.get("removed"),
+    }
+    words = [f"{len(paths)} {verb}" for verb, paths in counts.items() if paths]
+    if result.get("suggested"):
+        words.append(f"{result['suggested']} suggested")
+    if result.get("proposal"):
+        words.append("a proposal waits for you")
+    if words:
+        return f"done: {', '.join(words)}"
+    return f"done: nothing to do ({reason})" if reason else "done: nothing to do"
 
 
 def _wait_for(invocation: Invocation, answer: dict[str, Any]) -> dict[str, Any]:

@@ -1,17 +1,21 @@
-"""list, show, search, add and rm: a person's commands for memories."""
+"""list, show, search and add: a person's commands for memories."""
 
 import os
 from typing import Any
 
 from memd.base.errors import Conflict, Invalid, Refused
-from memd.base.names import TEAM
+from memd.base.names import SUFFIX, TEAM
 from memd.cli import output
+from memd.cli.commands.journal import change_diff
+from memd.cli.grammar import CHANGE_ID
 from memd.cli.invocation import Invocation
 
-_NO_NAME = "add needs PATH or --name"
+_NOTHING_TO_ADD = "add needs what to remember"
+_TWO_TEXTS = "the words and --body are both the text"
+_ADD_HINT = 'memctl add "Never deploy on a Friday", or memctl add PATH.md --description … --body …'
 _EXISTS = "there is a memory {} already"
 _EXISTS_HINT = "memctl edit it, or say --update to change the parts that you give"
-_FILE_AND_PARTS = "--file is the whole memory; leave --name, --type and the like out"
+_FILE_AND_PARTS = "--file is the whole memory and needs its path; leave --name, --type and the like out"
 
 
 def _origin(memory: dict[str, Any]) -> str:
@@ -32,10 +36,9 @@ def list_memories(invocation: Invocation) -> None:
     screen = invocation.screen
     rows = [
         (
-            screen.paint(memory["path"], "bold"),
-            memory["type"] or "-",
-            memory["age"],
             _description_words(memory),
+            memory["age"],
+            screen.paint(output.cut(memory["name"] or memory["path"], screen.share), "bold"),
         )
         for memory in listed["memories"]
     ]
@@ -46,7 +49,7 @@ def list_memories(invocation: Invocation) -> None:
     cut = listed["index"]["cut"]
     if cut:
         screen.note(f"the index is longer than a prompt takes: it is cut by {cut}")
-    screen.answer(listed, output.table(rows, screen.width))
+    screen.answer(listed, output.table(rows, screen.width, cut_column=0))
 
 
 def _list_all_pages(invocation: Invocation) -> dict[str, Any]:
@@ -60,7 +63,11 @@ def _list_all_pages(invocation: Invocation) -> dict[str, Any]:
 
 
 def show(invocation: Invocation) -> None:
-    """Print one memory as it is."""
+    """Print one memory as it is, or what one change did."""
+    what = invocation.options.what
+    if CHANGE_ID.fullmatch(what):
+        invocation.screen.answer(*change_diff(invocation, what))
+        return
     read = invocation.request()
     invocation.screen.text(read, read["content"])
 
@@ -71,8 +78,11 @@ def search(invocation: Invocation) -> int:
     screen = invocation.screen
     lines = []
     for hit in answer["hits"]:
-        lines.append(f"{screen.paint(hit['path'], 'bold')}: {hit['description']}")
-        lines += [f"    {line}" for line in hit["snippet"].splitlines()]
+        row = (hit["description"], screen.paint(hit["path"], "bold"))
+        lines.append(output.table([row], screen.width, cut_column=0).removesuffix("\n"))
+        snippet = [line for line in hit["snippet"].splitlines() if line.strip()]
+        if [line.strip(" .") for line in snippet] != [hit["description"].strip(" .")]:
+            lines += [output.cut(f"    {line}", screen.width) for line in snippet]
     screen.answer(answer, "\n".join(lines))
     if not answer["hits"]:
         screen.note("no memory has these words")
@@ -81,39 +91,43 @@ def search(invocation: Invocation) -> int:
 
 
 def add(invocation: Invocation) -> None:
-    """Write a memory from its parts or from a file."""
+    """Write a memory from a sentence, from its parts or from a file."""
     options = invocation.options
-    path = options.path or (f"{options.name}.md" if options.name else "")
-    if not path:
-        raise Invalid(_NO_NAME)
+    path, sentence = _path_and_sentence(options.word)
+    if not path and options.name:
+        path = f"{options.name}{SUFFIX}"
+    params = _text_params(invocation, sentence)
+    if not path and not params.get("body"):
+        raise Invalid(_NOTHING_TO_ADD, hint=_ADD_HINT)
+    if path and sentence and options.description is None:
+        params["description"] = " ".join(sentence.split())
     base_hash = options.base_hash
     if base_hash is None and not options.update:
         base_hash = ""  # the write fails if the file exists
     scope = options.scope or None
     if not scope and not options.agent:
         scope = scope_of(path)
-    text_params = _text_params(invocation)
     try:
         written = invocation.request(
-            path=path,
+            path=path or None,
             base_hash=base_hash,
             scope=scope,
             request_id=os.urandom(16).hex(),
-            **text_params,
+            **params,
         )
     except Conflict as error:
         if base_hash == "":
-            raise Refused(_EXISTS.format(path), hint=_EXISTS_HINT) from error
+            known = path or str(error.facts.get("path", ""))
+            raise Refused(_EXISTS.format(known), hint=_EXISTS_HINT) from error
         raise
     invocation.screen.answer(written, write_sentence(invocation, written))
 
 
-def remove(invocation: Invocation) -> None:
-    """Delete one memory."""
-    result = invocation.request(request_id=os.urandom(16).hex())
-    undo = invocation.command("undo", result["change"])
-    words = f"deleted {invocation.options.path}; undo with: {undo}"
-    invocation.screen.answer(result, words)
+def _path_and_sentence(words: list[str]) -> tuple[str, str]:
+    """Return the path and the sentence that the words of ``add`` are; "" for each that is not."""
+    if len(words) == 1 and words[0].endswith(SUFFIX) and not any(map(str.isspace, words[0])):
+        return words[0], ""
+    return "", " ".join(words)
 
 
 def scope_of(path: str) -> str | None:
@@ -131,17 +145,22 @@ def write_sentence(invocation: Invocation, written: dict[str, Any]) -> str:
     return f"{changed}; undo with: {invocation.command('undo', written['change'])}"
 
 
-def _text_params(invocation: Invocation) -> dict[str, Any]:
+def _text_params(invocation: Invocation, sentence: str) -> dict[str, Any]:
     """Return the parameters for the text: ``content`` of ``--file``, or the ``body``.
 
-    The body is read from a pipe if neither it nor ``--update`` is given. Raises Invalid.
+    The body is the sentence, ``--body``, or read from a pipe if neither these nor ``--update`` are
+    given. Raises Invalid.
     """
     options = invocation.options
     if options.file:
-        if any((options.name, options.description, options.type, options.body)):
+        if any((options.name, options.description, options.type, options.body, sentence)):
             raise Invalid(_FILE_AND_PARTS)
         return {"content": invocation.read(options.file)}
     body = options.body
+    if sentence:
+        if body is not None:
+            raise Invalid(_TWO_TEXTS, hint=_ADD_HINT)
+        return {"body": sentence}
     is_piped = body is None and not options.update and not invocation.surroundings.stdin.isatty()
     if is_piped or body == "-":
         body = invocation.read("-")

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 
-from memd.cli.arguments import COMMANDS, CompletionHints, parser
+from memd.cli.arguments import COMMANDS, CompletionHints, overview, parser
 from memd.cli.invocation import Invocation
 
 # The list in each method's result that completion takes values from, and the member of its items.
@@ -12,6 +12,25 @@ _VALUES = {
     "notes.list": ("notes", "session"),
     "agent.list": ("agents", "address"),
     "review.list": ("items", "id"),
+}
+# What ``memctl help`` explains beside commands.
+_TOPICS = {
+    "models": """\
+memd works without a model. With one it chooses memories for prompts, learns
+from conversations, keeps notes and consolidates, for a dollar a day at most
+(spend.dollars_per_day).
+
+  your own plan   memctl setup asks once whether memd may read a session with
+                  claude, codex or gemini when it ends; --reader yes or no
+  an API key      ANTHROPIC_API_KEY=... in ~/.config/memd/env (chmod 600),
+                  and the extra anthropic
+  a server        [model] base_url, auth_token and name in
+                  ~/.config/memd/memd.toml (chmod 600)
+  off again       model.enabled = false in memd.toml
+
+memctl doctor says which one is used and what is ignored, memctl report what it
+cost. docs/models.md says what is sent to whom.
+""",
 }
 # Functions that complete the values of the method $1; they do not start a daemon.
 _PREAMBLES = {
@@ -86,8 +105,13 @@ def _values(invocation: Invocation) -> Iterator[str]:
 
 
 def help_(invocation: Invocation) -> None:
-    """Print the help of a command; argparse ends the program after it."""
-    parser().parse_args([*invocation.options.command, "--help"])
+    """Print the help of a command or a topic; argparse ends the program after a command's."""
+    words = invocation.options.command
+    text = overview(everything=True) if words == ["all"] else _TOPICS.get(" ".join(words))
+    if text is None:
+        parser(line=words).parse_args([*words, "--help"])
+        return
+    invocation.screen.answer({"help": text}, text)
 
 
 def mcp(invocation: Invocation) -> None:  # pragma: no cover - runs as a process

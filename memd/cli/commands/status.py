@@ -147,7 +147,7 @@ class StatusView:
             names = ", ".join(sorted(set(model["names"].values())))
             source = f", by {model['source']}" if model.get("source") else ""
             words = f"{names} at {model['host']}{source}" if model["configured"] else "none"
-            yield "model", f"{words}: {model['problem']}" if model["problem"] else words
+            yield "model", f"{words} ({model['problem']})" if model["problem"] else words
 
     def _last_dream_words(self) -> str:
         """Return when and where the last dream ran and what it did, or "" for none."""
