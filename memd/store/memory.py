@@ -32,9 +32,10 @@ _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")  # the form of a memory's name
 _SLUG_CHARACTERS = 60
 _HASH_DIGITS = 6  # of a name without any letter or digit
 _WORD = re.compile(r"(?<![\w'])[A-Za-z]{2,20}(?![\w'])")  # may be in the name of a statement
-_ARTICLES = frozenset({"a", "an", "the"})
-_NAME_WORDS = 6
-_MOST_NAME_WORDS = 10  # of a name whose first words say nothing
+NEGATIONS = frozenset({"never", "no", "not", "without", "don't"})  # among the stop words
+_CONTRACTION = re.compile(r"(?i)\b[a-z]+n['\u2019]t\b")  # "don't", which is no word of a name
+_NAME_WORDS = 5
+_LAST_WORDS = 3  # of a statement with hardly a content word
 _LEAST_WORDS = 2  # fewer say nothing about a memory
 _STATEMENT_HASH_DIGITS = 8  # of the name of a memory whose statement has too few words
 
@@ -346,19 +347,16 @@ def with_statement(content: bytes, statement: str, quotation: str, modified: str
 
 
 def name_of_statement(statement: str) -> str:
-    """Return a name made of the first words of a statement, or of its hash.
+    """Return a name made of the first content words of a statement, its last words, or its hash.
 
     No number and no token gets into a name. Reads word lists at the first call.
     """
-    all_words = [word.lower() for word in _WORD.findall(statement)]
-    name_words = [word for word in all_words if word not in _ARTICLES]
-    # A few words more where the first ones, such as "from now on always", say nothing: those that
-    # ``words`` leaves out.
-    for count in range(_NAME_WORDS, _MOST_NAME_WORDS + 1):
-        if len(words(" ".join(name_words[:count]))) >= _LEAST_WORDS:
-            return "-".join(name_words[:count])
-        if count >= len(name_words):
-            break
+    all_words = [word.lower() for word in _WORD.findall(_CONTRACTION.sub("not", statement))]
+    content = [word for word in all_words if word in NEGATIONS or words(word)]
+    if len(content) >= _LEAST_WORDS:
+        return "-".join(content[:_NAME_WORDS])
+    if content and len(all_words) >= _LEAST_WORDS:
+        return "-".join(all_words[-_LAST_WORDS:])
     return f"note-{sha256(statement.encode('utf-8', 'replace'))[:_STATEMENT_HASH_DIGITS]}"
 
 

@@ -1,7 +1,7 @@
 """The title and the hook that memd gives a memory in the index. Pure.
 
 The title is the memory's name and the hook its whole description. Where memd made the name of the
-first words of the sentence, the title has the sentence's content words instead. The hook is left
+sentence, the title has the sentence's content words as they are written there. The hook is left
 out where it would only repeat the title.
 """
 
@@ -9,14 +9,13 @@ import re
 from itertools import accumulate
 
 from memd.base.values import Pointer
-from memd.store.memory import name_of_statement
+from memd.store.memory import NEGATIONS, name_of_statement
 from memd.text.words import words
 
 TITLE_CHARACTERS = 80
 _SHORT_SENTENCE = 60  # characters of a sentence that is its own title
 _CONTENT_WORDS = 5  # of a title that is made of a sentence, and their characters
 _CONTENT_CHARACTERS = 40
-_NEGATIONS = frozenset({"never", "no", "not", "without", "don't"})  # among the stop words
 _NO_WORD = re.compile(r"[\W_]+")
 
 
@@ -64,7 +63,7 @@ def _content_title(sentence: str) -> str:
     """
     tokens = [token.strip("\"'`*_()[]{}<>.,:;!?\u201c\u201d") for token in sentence.split()]
     content = [
-        token for token in tokens if token and (token.casefold() in _NEGATIONS or words(token))
+        token for token in tokens if token and (token.casefold() in NEGATIONS or words(token))
     ]
     title = _joined(content)
     if sentence.casefold().startswith(title.casefold()):
