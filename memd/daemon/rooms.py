@@ -17,7 +17,7 @@ from memd.daemon.log import Log
 from memd.daemon.portable import exports, imports
 from memd.daemon.runners import runners
 from memd.dream.service import Dreams
-from memd.extract.candidates import statements, words_to_learn
+from memd.extract.candidates import likely_type, statements, words_to_learn
 from memd.extract.service import Extractions
 from memd.extract.starting import ExtractionStarter
 from memd.hooks.deliveries import MessageDeliveries
@@ -86,7 +86,14 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
         *(callers, core.team, rules, instructions, recall, prompts, starter),
         *(mailboxes, session_notes, contexts, extraction_starter, hooks),
         Journal(store, callers, recall.ledger.last_surfaced),
-        Memories(store, clock, callers, core.team, extractions.proven),
+        Memories(
+            store,
+            clock,
+            callers,
+            core.team,
+            proven=extractions.proven,
+            likely_type=likely_type,
+        ),
         Compactions(contexts, summaries, session_notes, models, jobs),
         AgentMethods(mailboxes, callers, progress.line),
         JobMethods(jobs, callers, core.runs.of),

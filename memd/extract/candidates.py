@@ -107,15 +107,7 @@ class _Chosen(Struct, frozen=True):
     @property
     def type(self) -> MemoryType:
         """The likely type of a memory of this sentence."""
-        rules = (phrases.LASTING, phrases.STOP, phrases.OBLIGATION)
-        if any(list_of_rules.match(self.statement) for list_of_rules in rules):
-            return MemoryType.FEEDBACK
-        if re.search(_URL, self.sentence.text):
-            return MemoryType.REFERENCE
-        is_about_person = phrases.PERSONAL.match(self.statement)
-        if is_about_person or phrases.FIRST_PERSON.match(self.statement):
-            return MemoryType.USER
-        return MemoryType.PROJECT
+        return likely_type(self.statement, self.sentence.text)
 
 
 def find(messages: Iterable[Message], now: float, session: str = "") -> Candidates:
@@ -148,6 +140,18 @@ def find(messages: Iterable[Message], now: float, session: str = "") -> Candidat
             else:
                 candidates.append(Candidate(item.type, words, item.statement, at))
     return Candidates(tuple(candidates), tuple(suggestions), tuple(refused), tuple(passed_over))
+
+
+def likely_type(statement: str, sentence: str) -> MemoryType:
+    """Return the likely type of a memory of a statement, which is all or a part of a sentence."""
+    rules = (phrases.LASTING, phrases.STOP, phrases.OBLIGATION)
+    if any(list_of_rules.match(statement) for list_of_rules in rules):
+        return MemoryType.FEEDBACK
+    if re.search(_URL, sentence):
+        return MemoryType.REFERENCE
+    if phrases.PERSONAL.match(statement) or phrases.FIRST_PERSON.match(statement):
+        return MemoryType.USER
+    return MemoryType.PROJECT
 
 
 def statements(text: str, before: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 
 from memd.base.clock import Clock
 from memd.base.errors import Conflict, Invalid, MemdError, NotFound, Refused, Secret, TooLarge
-from memd.base.names import INDEX, TEAM
+from memd.base.names import INDEX, SUFFIX, TEAM
 from memd.base.text import decode, iso_time
 from memd.base.threads import in_thread
 from memd.base.values import (
@@ -21,6 +21,7 @@ from memd.base.values import (
     Draft,
     Header,
     IndexFacts,
+    MemoryType,
     Project,
     Provenance,
     Scope,
@@ -47,6 +48,7 @@ from memd.methods.callers import AgentName, AnyScope, Callers, SubagentScope, by
 from memd.methods.method import Limit, SessionId, Time, method, moment
 from memd.rpc.call import Call
 from memd.store.index import load
+from memd.store.memory import of_statement
 from memd.store.store import Store
 
 Words = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -79,6 +81,15 @@ class ToolAnswer(Struct, frozen=True):
     change: str | None = None
 
 
+class _Named(Struct, frozen=True):
+    """What a new memory is called that was given as a statement."""
+
+    path: str
+    name: str
+    description: str
+    type: Literal["user", "feedback", "project", "reference"]
+
+
 class Teams(Protocol):
     """What memories need to know of teams."""
 
@@ -95,7 +106,8 @@ class Memories:
     """Reads and writes memories for people, assistants and plugins.
 
     ``proven`` returns an assistant's text with what the person said, and its origin
-    (``Extractions.proven``).
+    (``Extractions.proven``). ``likely_type`` returns the type of a memory of a statement and the
+    sentence around it (``extract/candidates.py``); it may block.
     """
 
     def __init__(
@@ -104,13 +116,16 @@ class Memories:
         clock: Clock,
         callers: Callers,
         teams: Teams,
+        *,
         proven: Callable[[Project, str, str], Awaitable[tuple[str, str]]],
+        likely_type: Callable[[str, str], MemoryType],
     ) -> None:
         self._store = store
         self._clock = clock
         self._callers = callers
         self._teams = teams
         self._proven = proven
+        self._likely_type = likely_type
 
     @method("memory.read", "read")
     def read(
@@ -143,7 +158,7 @@ class Memories:
         call: Call,
         *,
         cwd: str,
-        path: str,
+        path: str = "",
         content: str | None = None,
         name: str | None = None,
         description: str | None = None,
@@ -161,7 +176,9 @@ class Memories:
     ) -> Written:
         """Write one memory and its line in the index.
 
-        Give either the whole ``content`` or the parts of a memory; ``when`` says in some ten words
+        Give either the whole ``content`` or the parts of a memory. A new memory may have a ``body``
+        and no ``path``: name, description, path and, unless it is given, type come from its words.
+        It is a conflict if a memory says the same. ``when`` says in some ten words
         when it is needed, by which it is found. The index, ``MEMORY.md``, is
         written with ``content`` and the ``base_hash`` of the text that was read. A client that
         writes for an assistant gives ``said``: the person's statement word for word, or "" where
@@ -185,6 +202,11 @@ class Memories:
             return project, said is None and self._callers.started_by_an_assistant(call)
 
         project, by_assistant = await in_thread(begin)
+        kind = type_
+        if not path:
+            made = await in_thread(self._named, project, body or "", type_, name)
+            path, base_hash = made.path, ""
+            name, description, kind = made.name, description or made.description, made.type
         origin = ASSISTANT if by_assistant else PERSON
         shared = Scope.TEAM if scope == "team" else Scope.PRIVATE
         if shared is Scope.TEAM:
@@ -199,7 +221,7 @@ class Memories:
             content,
             name,
             description,
-            type_,
+            kind,
             body,
             title,
             hook,
@@ -280,6 +302,25 @@ class Memories:
             return await self._edit(project, parsed, by, request_id)
         except _ERRORS_FOR_MODELS as error:
             return ToolAnswer(_sentence_and_hint(error), is_error=True)
+
+    def _named(
+        self, project: Project, statement: str, type_: str | None, name: str | None
+    ) -> "_Named":
+        """Return path, name, description and type of a new memory of a statement. Blocks.
+
+        Raises Invalid if there is no statement, and Conflict if a memory has it as description.
+        """
+        if not statement.strip():
+            raise Invalid("a memory needs a path or a body", hint="give what is to be remembered")
+        headers = self._store.reading.snapshot(project.memory_dir).headers
+        taken = {header.path.casefold() for header in headers}
+        kind = MemoryType(type_) if type_ else self._likely_type(statement, statement)
+        new = of_statement(statement.strip(), kind, "", taken, session="", modified="")
+        for header in headers:
+            if header.description == new.description:
+                raise Conflict(f"{header.path} says that already", path=header.path)
+        path = f"{name}{SUFFIX}" if name else new.path
+        return _Named(path, name or new.name, new.description, kind.value)
 
     async def _check_team_path(self, project: Project, path: str) -> None:
         """Check that a team's memory may be written. Raises Off, Refused.

@@ -86,6 +86,8 @@ def plan_write(writing: Writing, *, session: str, modified: str, origin: str = "
         # A shared memory names neither a session of this machine nor an author.
         stamps = ("", "") if is_team else (session, origin)
         content = _new_content(writing, old, modified, *stamps)
+        if writing.by_person and writing.content is not None and old is not None:
+            content = memory.following_statement(old.content, content)
         if writing.new_time:
             content = memory.with_fields(content, {"metadata.modified": modified})
         check_size(path, content)

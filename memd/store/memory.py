@@ -34,6 +34,7 @@ _HASH_DIGITS = 6  # of a name without any letter or digit
 _WORD = re.compile(r"(?<![\w'])[A-Za-z]{2,20}(?![\w'])")  # may be in the name of a statement
 NEGATIONS = frozenset({"never", "no", "not", "without", "don't"})  # among the stop words
 _CONTRACTION = re.compile(r"(?i)\b[a-z]+n['\u2019]t\b")  # "don't", which is no word of a name
+_URL = re.compile(r"\b(?:https?://|www\.)\S+")
 _NAME_WORDS = 5
 _LAST_WORDS = 3  # of a statement with hardly a content word
 _LEAST_WORDS = 2  # fewer say nothing about a memory
@@ -335,9 +336,7 @@ def with_statement(content: bytes, statement: str, quotation: str, modified: str
     more than its statement, or its head cannot be changed.
     """
     old = parse(content, "")
-    lines = [line for line in old.body.splitlines() if line.strip()]
-    texts = [line for line in lines if not line.startswith(SAID)]
-    if len(texts) != 1:
+    if not _only_line(old.body):
         sentence = "the memory says more than one thing, so a new statement cannot take its place"
         raise Invalid(sentence, hint="write the whole memory instead")
     description = one_line(statement, limits.INDEX_HOOK_CHARACTERS)
@@ -346,12 +345,37 @@ def with_statement(content: bytes, statement: str, quotation: str, modified: str
     return with_body(changed, f"{statement}\n\n{quotation}\n" if quotation else f"{statement}\n")
 
 
+def following_statement(old: bytes, content: bytes) -> bytes:
+    """Return a memory whose head follows its statement, where only the body was edited.
+
+    Where a memory said one sentence, which was its description too, and says another one now,
+    description and a name that was made of it are those of the new sentence.
+    """
+    before, after = parse(old, ""), parse(content, "")
+    said, says = _only_line(before.body), _only_line(after.body)
+    is_own = bool(said) and one_line(said, limits.INDEX_HOOK_CHARACTERS) == before.description
+    is_edited = bool(says) and says != said and after.description == before.description
+    if not is_own or not is_edited or after.head is None or after.head.problem:
+        return content
+    fields = {"description": one_line(says, limits.INDEX_HOOK_CHARACTERS)}
+    if after.name == before.name == name_of_statement(said):
+        fields["name"] = name_of_statement(says)
+    return with_fields(content, fields)
+
+
+def _only_line(body: str) -> str:
+    """Return the one line of a body beside its quotations, "" if it has several or none."""
+    lines = [line for line in body.splitlines() if line.strip() and not line.startswith(SAID)]
+    return lines[0].strip() if len(lines) == 1 else ""
+
+
 def name_of_statement(statement: str) -> str:
     """Return a name made of the first content words of a statement, its last words, or its hash.
 
     No number and no token gets into a name. Reads word lists at the first call.
     """
-    all_words = [word.lower() for word in _WORD.findall(_CONTRACTION.sub("not", statement))]
+    plain = _CONTRACTION.sub("not", _URL.sub(" ", statement))
+    all_words = [word.lower() for word in _WORD.findall(plain)]
     content = [word for word in all_words if word in NEGATIONS or words(word)]
     if len(content) >= _LEAST_WORDS:
         return "-".join(content[:_NAME_WORDS])

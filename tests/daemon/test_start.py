@@ -67,7 +67,7 @@ def test_a_start_on_a_full_disk_serves_reads() -> None:
 def test_a_client_finds_the_daemon_at_another_path() -> None:
     """A client with another socket path is led to the daemon of its state directory."""
     with throw_away_home() as home, daemon_process(home) as process:
-        places = replace(home.places, socket=f"{home.path}/other.sock")
+        places = home.places._replace(socket=f"{home.path}/other.sock")
         with connect(places, home.environ, name="cron", start=False) as connection:
             assert connection.call("hello", {})["pid"] == process.pid
 

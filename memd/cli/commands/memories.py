@@ -15,7 +15,9 @@ _TWO_TEXTS = "the words and --body are both the text"
 _ADD_HINT = 'memctl add "Never deploy on a Friday", or memctl add PATH.md --description … --body …'
 _EXISTS = "there is a memory {} already"
 _EXISTS_HINT = "memctl edit it, or say --update to change the parts that you give"
-_FILE_AND_PARTS = "--file is the whole memory and needs its path; leave --name, --type and the like out"
+_FILE_AND_PARTS = (
+    "--file is the whole memory and needs its path; leave --name, --type and the like out"
+)
 
 
 def _origin(memory: dict[str, Any]) -> str:
@@ -94,13 +96,11 @@ def add(invocation: Invocation) -> None:
     """Write a memory from a sentence, from its parts or from a file."""
     options = invocation.options
     path, sentence = _path_and_sentence(options.word)
-    if not path and options.name:
-        path = f"{options.name}{SUFFIX}"
     params = _text_params(invocation, sentence)
+    if not path and options.name and not sentence:
+        path = f"{options.name}{SUFFIX}"
     if not path and not params.get("body"):
         raise Invalid(_NOTHING_TO_ADD, hint=_ADD_HINT)
-    if path and sentence and options.description is None:
-        params["description"] = " ".join(sentence.split())
     base_hash = options.base_hash
     if base_hash is None and not options.update:
         base_hash = ""  # the write fails if the file exists

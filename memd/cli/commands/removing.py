@@ -9,6 +9,7 @@ from memd.cli.invocation import Invocation
 
 _PURGE_SECONDS = 600.0  # a state file of some hundred MiB is written anew
 _PURGE_ONLY = ("pattern", "regex", "dry_run")  # options that only --purge has
+_REPLACED = ".tmp"  # the end of the name of a file that a change replaced
 _USAGE = 2
 
 
@@ -86,7 +87,9 @@ def _print_purged(invocation: Invocation, result: dict[str, Any]) -> None:
     screen = invocation.screen
     screen.answer(result, "\n".join(_purge_lines(result)) or "nothing is kept of it")
     for path in result["live"]:
-        if not (result["dry_run"] and path == invocation.options.path):
+        if path.endswith(_REPLACED):
+            screen.error(f"{path} has it until no program has that file open; memd removes it then")
+        elif not (invocation.options.path and path.endswith(f"/{invocation.options.path}")):
             screen.error(f"it still stands in {path}, which is yours to change")
 
 
