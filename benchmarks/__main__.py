@@ -3,13 +3,14 @@
 ``python -m benchmarks [PART...] [--sizes N,N...]``: ``calls`` (start, memory, and what the main
 calls take, in calls of ``hello``, for each number of memories), ``hook`` (each event as a client
 runs it, with memd at rest, hung and absent, beside a shell that starts Python to do nothing) and
-``commands`` (memctl without a daemon, beside a Python that does nothing). Machines are noisy: the
+``commands`` (memctl's processor time beside a Python that does nothing). Machines are noisy: the
 ratios mean more than the milliseconds, and nothing here fails.
 """
 
 import argparse
 import json
 import os
+import resource
 import signal
 import statistics
 import subprocess
@@ -29,6 +30,8 @@ PARTS = ("calls", "hook", "commands")
 SIZES = "200,2000,10000"
 ROUNDS = 200
 HOOK_MEMORIES, HOOK_ROUNDS = 1_000, 40
+COMMAND_MEMORIES, COMMAND_ROUNDS = 200, 20
+_ADD = "memctl add SENTENCE"
 HUNG_ROUNDS = 10  # a bound is met the same way each time
 EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
 _MANY = 1_000_000  # the number of the first memory that no project has yet
@@ -52,7 +55,8 @@ def main() -> None:
         with throw_away_home() as home:
             _hook(home)
     if "commands" in parts:
-        _commands()
+        with throw_away_home() as home:
+            _commands(home)
 
 
 def _calls(home: Home, size: int) -> None:
@@ -159,28 +163,38 @@ def _hook(home: Home) -> None:
     _print(rows)
 
 
-def _commands() -> None:
-    """Measure commands in turns, so that what the machine does meanwhile meets them all."""
-    commands = {
-        "python -c pass": (sys.executable, "-c", "pass"),
-        "memctl --version": memctl_command("--version"),
-        "memctl --help": memctl_command("--help"),
-    }
-    times: dict[str, Times] = {name: [] for name in commands}
-    for _ in range(HOOK_ROUNDS):
-        for name, command in commands.items():
-            times[name] += _each(
-                lambda _, c=command: subprocess.run(c, capture_output=True, check=True),  # type: ignore[misc]
-                1,
-            )
+def _commands(home: Home) -> None:
+    """Measure commands over 200 memories, in turns, so that what else runs meets them all."""
+    cwd = home.project()
+    corpus.write(corpus.folder(home, cwd), COMMAND_MEMORIES)
+    lines = (
+        *("--version", "--help", "list", "status", "search staging database", "log", "report"),
+        "prefetch which database is it",
+    )
+    commands = {f"memctl {line}": memctl_command(*line.split()) for line in lines}
+    commands = {"python -c pass": (sys.executable, "-c", "pass"), **commands}
+    times: dict[str, Times] = {name: [] for name in (*commands, _ADD)}
+    with daemon_process(home):
+        for number in range(COMMAND_ROUNDS):
+            commands[_ADD] = memctl_command("add", f"Deploy number {number} is on a Friday")
+            for name, command in commands.items():
+                before = _processor_seconds()
+                subprocess.run(command, capture_output=True, check=True, cwd=cwd, env=home.environ)
+                times[name].append((_processor_seconds() - before) * 1000)
     floor = _p50(times["python -c pass"])
     print()
     _print(
         [
-            ("command", "p50, ms", "in bare interpreters"),
+            ("command, 200 memories", "processor ms, p50", "in bare interpreters"),
             *((name, f"{_p50(t):.0f}", f"{_p50(t) / floor:.2f}") for name, t in times.items()),
         ]
     )
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _each(act: Callable[[int], object], rounds: int) -> Times:

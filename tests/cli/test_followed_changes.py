@@ -63,6 +63,7 @@ def test_a_change_is_a_line_as_in_the_list(home: Home) -> None:
     pages = iter([[change(1)], [change(2), change(1)]])
     told: dict[str, Any] = {
         "memory.history": lambda _: {"changes": next(pages, [change(2), change(1)])},
+        "memory.list": {"memories": []},
         "subscribe": SentProgress({}, (("memory.changed", {}),)),
     }
     with (
@@ -71,7 +72,7 @@ def test_a_change_is_a_line_as_in_the_list(home: Home) -> None:
     ):
         first, second = (line.split() for line in changes.lines(2))
         assert (first[0], second[0], len(first[1]), len(first[2])) == ("c1", "c2", 10, 8)
-        assert first[3:] == ["client", "(editor)", "\\x1b[2Jwhy", "created", "a.md"]
+        assert first[3:] == ["\\x1b[2Jwhy:", "created", "a.md", "editor"]
         asked = scripted.params("memory.history")
         assert (asked["path"], asked["actor"]) == ("a.md", "client")
         changes.output.close()

@@ -130,13 +130,13 @@ def test_a_client_of_mcp_waits_for_few_imports() -> None:
 def test_a_refused_parameter_is_a_wrong_command_line(home: Home) -> None:
     """A person reads of the command and its help, not of a method and its parameters."""
     data = {"kind": "invalid_params", "hint": "rpc.discover shows each method's parameters"}
-    refusal = ScriptedRefusal(-32602, "memory.diff: from and to need {path}", data)
-    script = {"hello": {"version": __version__}, "memory.diff": refusal}
+    refusal = ScriptedRefusal(-32602, "memory.history: since is later than until", data)
+    script = {"hello": {"version": __version__}, "memory.history": refusal}
     with ScriptedDaemon(home.places.socket, script):
-        ran = memctl(home, "diff", "--from", "yesterday")
+        ran = memctl(home, "log", "--since", "yesterday")
     assert (ran.status, ran.err) == (
         2,
-        "memctl: from and to need {path}\n  see memctl diff --help\n",
+        "memctl: since is later than until\n  see memctl log --help\n",
     )
 
 

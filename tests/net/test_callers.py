@@ -202,7 +202,7 @@ def test_an_assistants_program_does_not_decide_for_the_person(project: Project, 
 def test_an_assistants_program_does_not_purge(project: Project) -> None:
     """What nobody can undo is for the person to do."""
     project.write("rule.md", "Never push to main.", type="feedback")
-    done = _by_an_assistant(project, "purge", "--pattern", "push", "--yes")
+    done = _by_an_assistant(project, "rm", "--purge", "--pattern", "push", "--yes")
     assert done.returncode == 1
 
 

@@ -123,7 +123,7 @@ def test_an_option_of_other_commands_is_refused_by_name(own: Home, words: tuple[
                 ("team", "remove", "a.md", "--reason", "old"),
                 ("team", "resolve", "a.md", "theirs"),
                 ("team", "resolve", "accept"),
-                ("purge", "--pattern", "a"),
+                ("rm", "--purge", "--pattern", "a"),
                 ("setup", "claude-code", "--dry-run"),
                 ("service", "uninstall", "--dry-run"),
             )

@@ -2,15 +2,10 @@
 
 import json
 import re
-import statistics
-import subprocess
-import sys
-from resource import RUSAGE_CHILDREN, getrusage
 
 import pytest
 
 from tests.net.kit import Home, Project, differs
-from tests.net.wire import BIN
 
 LONG = "Our integration tests must hit a real Postgres database and never a mock of one"
 
@@ -33,19 +28,16 @@ def _lines(project: Project, *words: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", ["list", "log", "status"])
-@differs("7.1", "rows are wider than a terminal")
 def test_rows_fit_in_80_columns(known: Project, command: str) -> None:
     """No row of a list is wider than 80 columns."""
     assert max(map(len, _lines(known, command))) <= 80
 
 
-@differs("7.1", "the name comes first, and leaves few columns to the description")
 def test_the_description_comes_first(known: Project) -> None:
     """A row of a list begins with the description, of which most can be read."""
     assert _lines(known, "list")[0].startswith(LONG[:40])
 
 
-@differs("7.1", "a sentence is taken for a path and refused")
 def test_a_sentence_makes_a_memory(project: Project) -> None:
     """The command add with a sentence saves it, and prints name and type."""
     done = project.memctl("add", "Never deploy on a Friday")
@@ -56,7 +48,6 @@ def test_a_sentence_makes_a_memory(project: Project) -> None:
     assert memory["type"] in done.stdout
 
 
-@differs("7.1", "a sentence is taken for a path and refused")
 def test_a_name_has_the_words_of_the_content(project: Project) -> None:
     """The name of a sentence has its content words, not its first words."""
     assert project.memctl("add", LONG).returncode == 0
@@ -65,19 +56,16 @@ def test_a_name_has_the_words_of_the_content(project: Project) -> None:
     assert not {"our", "must", "and"} & set(memory["name"].split("-"))
 
 
-@differs("7.1", "there is no such command")
 def test_remember_adds(project: Project) -> None:
     """The command remember is add."""
     assert project.memctl("remember", "Never deploy on a Friday").returncode == 0
 
 
-@differs("7.1", "there is no such command")
 def test_forget_removes(known: Project) -> None:
     """The command forget is rm."""
     assert known.memctl("forget", "integration-tests").returncode == 0
 
 
-@differs("7.1", "only a name or path is looked for")
 def test_a_word_that_one_memory_has_shows_it(known: Project) -> None:
     """The command show with a word of one description prints that memory."""
     assert LONG in known.memctl("show", "postgres").stdout
@@ -89,13 +77,12 @@ def test_a_conversation_that_was_passed_over_is_counted(project: Project) -> Non
     given = {"client": "claude-code", "event": "Stop", "deadline_ms": 10_000}
     unattended = {"CLAUDE_CODE_SESSION_ATTENDED": "0"}  # as claude -p says to its hooks
     project.home.call("hook", **given, environment=unattended, payload=talk.payload)
-    assert project.call("job.list")["jobs"] == []
+    assert [job for job in project.call("job.list")["jobs"] if job["kind"] == "extract"] == []
     done = project.memctl("status")
     assert "passed over" in done.stdout
     assert "extract.allow_remote" in done.stdout
 
 
-@differs("7.1", "only the job's number is said")
 def test_a_dream_says_what_it_did(known: Project) -> None:
     """The command dream --wait ends with a line on what was done, and no number of a job."""
     (line, *_) = _lines(known, "dream", "--wait", "--force")
@@ -109,7 +96,6 @@ def test_the_review_is_a_method(project: Project) -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "doctor"])
-@differs("7.1", "a sentence explains where a model could be configured")
 def test_no_model_is_three_words(known: Project, command: str) -> None:
     """Where no model is named one short row says so."""
     (row,) = [line for line in _lines(known, command) if re.match(r"(ok +)?model\b", line)]
@@ -194,7 +180,6 @@ def test_uninstalling_leaves_only_memories(own: Home) -> None:
     assert "a.md" in project.tree()
 
 
-@differs("7.1", "a flat list of more than a hundred commands")
 def test_help_is_a_screen_in_groups(own: Home) -> None:
     """The help has two groups of some twenty commands; the others are in help all."""
     shown = own.memctl("--help").stdout
@@ -203,39 +188,3 @@ def test_help_is_a_screen_in_groups(own: Home) -> None:
     assert "load-prompt" not in shown
     assert len(shown.splitlines()) < 50
     assert "load-prompt" in own.memctl("help", "all").stdout
-
-
-def _seconds(project: Project, *command: str) -> float:
-    """Return the median of the processor time of a program, of seven runs."""
-    found = []
-    for _ in range(7):
-        before = getrusage(RUSAGE_CHILDREN)
-        subprocess.run(
-            command,
-            env=project.home.environ,
-            cwd=project.cwd,
-            stdout=subprocess.DEVNULL,
-            check=True,
-        )
-        after = getrusage(RUSAGE_CHILDREN)
-        found.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
-    return statistics.median(found)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("words", "most"),
-    [
-        (["list"], 4.0),
-        (["status"], 4.0),
-        (["search", "postgres"], 4.0),
-        (["--help"], 5.0),
-        (["--version"], 1.2),
-    ],
-    ids=str,
-)
-@differs("7.1", "a command takes twice as much and more")
-def test_a_command_costs_few_interpreters(known: Project, words: list[str], most: float) -> None:
-    """The processor time of a command is a small multiple of that of a bare Python."""
-    bare = _seconds(known, sys.executable, "-I", "-S", "-c", "pass")
-    assert _seconds(known, f"{BIN}/memctl", *words) <= most * bare

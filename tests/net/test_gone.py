@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.net.kit import Home, differs
+from tests.net.kit import Home
 from tests.net.wire import BIN
 
 GONE = {
@@ -37,9 +37,7 @@ GONE = {
     "dream reject 1": "review",
     "message held": "review",
     "message accept m1": "review",
-}
-STILL = {
-    "diff c1": "log -p",
+    "diff c1": "show",
     "purge --pattern x": "rm --purge",
 }
 
@@ -54,14 +52,6 @@ def _names_the_replacement(home: Home, old: str, new: str) -> None:
 @pytest.mark.parametrize(("old", "new"), GONE.items())
 def test_a_command_that_is_gone_names_its_replacement(home: Home, old: str, new: str) -> None:
     """A command that is gone is a wrong command line, and the answer says what to use."""
-    _names_the_replacement(home, old, new)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("old", "new"), STILL.items())
-@differs("7.1", "the command still exists")
-def test_an_old_command_names_its_replacement(home: Home, old: str, new: str) -> None:
-    """A command that goes with a later room will say what to use."""
     _names_the_replacement(home, old, new)
 
 

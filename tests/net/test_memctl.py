@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.net.kit import Home, Project, differs
+from tests.net.kit import Home, Project
 from tests.net.wire import BIN, SECONDS
 
 
@@ -65,13 +65,11 @@ def test_a_memory_is_named_by_its_path_or_name(known: Project) -> None:
         assert "9913" in done.stdout, done.stderr
 
 
-@differs("7.1", "a part of a name or description names no memory")
 def test_a_part_that_one_memory_has_names_it(known: Project) -> None:
     """A word of a description that no other memory has is enough to show or remove it."""
     assert "100 columns" in known.memctl("show", "linted").stdout
 
 
-@differs("7.1", "a part of a name or description names no memory")
 def test_several_matches_are_listed(known: Project) -> None:
     """A part that several memories have is refused with all of them."""
     done = known.memctl("show", "staging")
@@ -272,8 +270,8 @@ def test_colour_is_for_terminals_that_want_it(known: Project) -> None:
 
 
 def test_what_goes_for_good_needs_a_yes(known: Project) -> None:
-    """Without a terminal nobody is asked, and purge without --yes removes nothing."""
-    done = known.memctl("purge", "--pattern", "Port 9911")
+    """Without a terminal nobody is asked, and rm --purge without --yes removes nothing."""
+    done = known.memctl("rm", "--purge", "--pattern", "Port 9911")
     assert done.returncode != 0
     assert "--yes" in done.stderr
     known.memctl("rm", "broker.md")
@@ -282,10 +280,9 @@ def test_what_goes_for_good_needs_a_yes(known: Project) -> None:
 
 
 @pytest.mark.full
-@differs("7.1", "purge asks no question, and always needs --yes")
 def test_what_goes_for_good_is_asked_on_a_terminal(known: Project) -> None:
     """On a terminal the person is asked."""
-    assert "?" in _on_terminal(known, "purge", "--pattern", "Port 9911", keys=b"n\n")
+    assert "?" in _on_terminal(known, "rm", "--purge", "--pattern", "Port 9911", keys=b"n\n")
 
 
 @pytest.mark.full
@@ -301,8 +298,8 @@ def test_what_goes_for_good_is_asked_on_a_terminal(known: Project) -> None:
     ],
     ids=" ".join,
 )
-@differs("7.1", "the command or option is not there yet")
 def test_a_command_of_the_third_edition(known: Project, words: list[str]) -> None:
     """A command of the table is there and succeeds."""
+    known.write("broker.md", "Port 9921.", description="the staging broker and its port")
     done = known.memctl(*words)
     assert done.returncode == 0, done.stderr
