@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from memd import __version__
-from memd.base import gone
 from memd.cli import (
     agent_table,
     dream_table,
@@ -110,7 +109,9 @@ def parser(
     )
     for option in GLOBAL_OPTIONS:
         _add_option(top, option, hints)
-    commands = top.add_subparsers(metavar="COMMAND", title="commands", parser_class=_Parser)
+    commands = top.add_subparsers(
+        metavar="COMMAND", title="commands", prog="memctl", parser_class=_Parser
+    )
     groups: dict[str, Any] = {}  # the subparsers by the first word of their commands
     named = _named_command(line)
     if not named and {"-h", "--help"} & {*line}:
@@ -135,7 +136,9 @@ def parser(
         _add_arguments(child, command, hints)
         second_words = [] if other_words else verbs(first_word)
         if second_words:  # the command may stand alone or be followed by a verb
-            groups[first_word] = child.add_subparsers(metavar="|".join(second_words), title="verbs")
+            groups[first_word] = child.add_subparsers(
+                metavar="|".join(second_words), title="verbs", prog=f"memctl {first_word}"
+            )
     return top
 
 
@@ -216,8 +219,7 @@ class _Parser(argparse.ArgumentParser):
             sentence = "there is no command" if metavar == "COMMAND" else f"{metavar} cannot be"
             message = f"{sentence} {wrong_word}"
             name = f"{self.prog} {wrong_word}".removeprefix("memctl ")
-            if name in gone.COMMANDS:
-                self.exit(2, f"memctl: {name} is gone\n  {gone.COMMANDS[name]}\n")
+            _refuse_if_gone(self, name)
         elif match := _INVALID_VALUE.search(message):
             flag, kind, value = match.groups()
             allowed = ALLOWED_VALUES.get(kind) or portable_table.ALLOWED_VALUES[kind]
@@ -234,13 +236,20 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{usage}{self.prog}: {message}\n  {hint}\n")
 
 
+def _refuse_if_gone(parser: argparse.ArgumentParser, name: str) -> None:
+    """Exit with status 2 if a command was there in the version before, saying what to use."""
+    from memd.base import gone  # noqa: PLC0415 - only a wrong line needs it
+
+    if name in gone.COMMANDS:
+        parser.exit(2, f"memctl: {name} is gone\n  {gone.COMMANDS[name]}\n")
+
+
 def _refuse(top: argparse.ArgumentParser, command: Command | None, word: str) -> NoReturn:
     """Exit with status 2 because a command, or memctl without one, cannot take a word."""
     from difflib import get_close_matches  # noqa: PLC0415 - only a wrong line needs it
 
     gone_name = f"{command.name} {word}" if command else word
-    if gone_name in gone.COMMANDS:
-        top.exit(2, f"memctl: {gone_name} is gone\n  {gone.COMMANDS[gone_name]}\n")
+    _refuse_if_gone(top, gone_name)
     name = f"memctl {command.name}" if command else "memctl"
     own_flags = [flag for option in command.options for flag in option.flags] if command else []
     valid_flags = [*own_flags, "--help", *(option.flag for option in GLOBAL_OPTIONS)]
@@ -310,7 +319,7 @@ def _add_group(commands: Any, name: str) -> Any:
         description=f"{GROUPS[name][0].upper()}{GROUPS[name][1:]}.",
         epilog=OF_EVERY_COMMAND,
     )
-    return group.add_subparsers(metavar=names, title="verbs", required=True)
+    return group.add_subparsers(metavar=names, title="verbs", required=True, prog=f"memctl {name}")
 
 
 def _add_arguments(

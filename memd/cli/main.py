@@ -31,6 +31,9 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 
         if mcp.main():
             return 0
+    import gc  # noqa: PLC0415 - not needed above
+
+    gc.set_threshold(100_000)  # most commands end before there is anything to collect
     from memd.cli.running import start  # noqa: PLC0415 - not needed above
 
     return start(words)

@@ -173,7 +173,7 @@ def escape(text: str) -> str:
 
 def columns(text: str) -> int:
     """Return how many columns a terminal gives a text; East Asian wide characters take two."""
-    plain = _PAINTED.sub("", text)
+    plain = _PAINTED.sub("", text) if _OPEN in text else text
     if plain.isascii():
         return len(plain)
     from unicodedata import combining, east_asian_width  # noqa: PLC0415 - rarely needed at start-up
