@@ -245,18 +245,20 @@ class Invocation:
             return name
         memories = self.memories()
         wanted = name.casefold().rstrip("…")
-        found = [each for each in memories if name in _names(each)]
-        if not found and wanted.strip():
-            found = [each for each in memories if wanted in _text(each)]
-            if len(found) == 1:
-                self.screen.note(f"{name}: {found[0]['path']}")
-        if len(found) > 1:
-            shown = [f"{each['path']}  {each['description']}" for each in found[:_MOST_LISTED]]
-            more = [f"and {len(found) - _MOST_LISTED} more"] if len(found) > _MOST_LISTED else []
+        matches = [each for each in memories if name in _names(each)]
+        if not matches and wanted.strip():
+            matches = [each for each in memories if wanted in _text(each)]
+            if len(matches) == 1:
+                self.screen.note(f"{name}: {matches[0]['path']}")
+        if len(matches) > 1:
+            shown = [f"{each['path']}  {each['description']}" for each in matches[:_MOST_LISTED]]
+            more = (
+                [f"and {len(matches) - _MOST_LISTED} more"] if len(matches) > _MOST_LISTED else []
+            )
             lines = [cut(line, _LINE_COLUMNS) for line in (*shown, *more)]
-            sentence = f"{len(found)} memories have {name}"
+            sentence = f"{len(matches)} memories have {name}"
             raise Refused(sentence, hint="\n  ".join(["say more of one of them:", *lines]))
-        return str(found[0]["path"]) if found else f"{name}{SUFFIX}"
+        return str(matches[0]["path"]) if matches else f"{name}{SUFFIX}"
 
     def no_memory(self, name: str) -> NotFound:
         """Return the error for a missing memory, with the nearest ones. Raises as ``call``."""

@@ -86,14 +86,7 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
         *(callers, core.team, rules, instructions, recall, prompts, starter),
         *(mailboxes, session_notes, contexts, extraction_starter, hooks),
         Journal(store, callers, recall.ledger.last_surfaced),
-        Memories(
-            store,
-            clock,
-            callers,
-            core.team,
-            proven=extractions.proven,
-            likely_type=likely_type,
-        ),
+        _memories(core, extractions),
         Compactions(contexts, summaries, session_notes, models, jobs),
         AgentMethods(mailboxes, callers, progress.line),
         JobMethods(jobs, callers, core.runs.of),
@@ -117,6 +110,18 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
         started=clock.monotonic(),
         notes=notes,
         ending=ending,
+    )
+
+
+def _memories(core: Core, extractions: Extractions) -> Memories:
+    """Return the service that reads and writes memories."""
+    return Memories(
+        core.store,
+        core.clock,
+        core.callers,
+        core.team,
+        proven=extractions.proven,
+        likely_type=likely_type,
     )
 
 

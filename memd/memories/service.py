@@ -81,15 +81,6 @@ class ToolAnswer(Struct, frozen=True):
     change: str | None = None
 
 
-class _Named(Struct, frozen=True):
-    """What a new memory is called that was given as a statement."""
-
-    path: str
-    name: str
-    description: str
-    type: Literal["user", "feedback", "project", "reference"]
-
-
 class Teams(Protocol):
     """What memories need to know of teams."""
 
@@ -100,6 +91,15 @@ class Teams(Protocol):
     async def check_used(self, project: Project) -> None:
         """Check that a project uses a team's memories. Raises Off, Refused."""
         ...
+
+
+def _two_texts(path: str) -> Invalid:
+    """Return the error that a write has both a whole file and a body."""
+    return Invalid(
+        f"the write of {path} has both content and body",
+        hint="content is the whole file; name, description, type and body are its parts",
+        path=path,
+    )
 
 
 class Memories:
@@ -190,11 +190,7 @@ class Memories:
         memory of that sub-agent, in the ``scope`` user, project or local (by default user).
         """
         if content is not None and body is not None:
-            raise Invalid(
-                f"the write of {path} has both content and body",
-                hint="content is the whole file; name, description, type and body are its parts",
-                path=path,
-            )
+            raise _two_texts(path)
 
         def begin() -> tuple[Project, bool]:
             """Return the project, and whether an assistant's program writes by itself. Blocks."""
@@ -202,16 +198,8 @@ class Memories:
             return project, said is None and self._callers.started_by_an_assistant(call)
 
         project, by_assistant = await in_thread(begin)
-        kind = type_
-        if not path:
-            made = await in_thread(self._named, project, body or "", type_, name)
-            path, base_hash = made.path, ""
-            name, description, kind = made.name, description or made.description, made.type
         origin = ASSISTANT if by_assistant else PERSON
         shared = Scope.TEAM if scope == "team" else Scope.PRIVATE
-        if shared is Scope.TEAM:
-            path = f"{TEAM}{path.removeprefix(TEAM)}"
-            await self._check_team_path(project, path)
         if said is not None:
             text, origin = await self._proven(project, body or "", said)
             body = text if body else body  # a statement alone makes no body
@@ -221,7 +209,7 @@ class Memories:
             content,
             name,
             description,
-            kind,
+            type_,
             body,
             title,
             hook,
@@ -230,6 +218,12 @@ class Memories:
             by_person,
             when=when,
         )
+        if not path:
+            writing = await in_thread(self._labelled, project, writing)
+        if shared is Scope.TEAM:
+            path = f"{TEAM}{writing.path.removeprefix(TEAM)}"
+            writing = replace(writing, path=path)
+            await self._check_team_path(project, path)
         by = by_client(call, "memory.write", session_id, origin)
         return await self._write(project, writing, by, request_id)
 
@@ -303,24 +297,29 @@ class Memories:
         except _ERRORS_FOR_MODELS as error:
             return ToolAnswer(_sentence_and_hint(error), is_error=True)
 
-    def _named(
-        self, project: Project, statement: str, type_: str | None, name: str | None
-    ) -> "_Named":
-        """Return path, name, description and type of a new memory of a statement. Blocks.
+    def _labelled(self, project: Project, writing: Writing) -> Writing:
+        """Return a statement as a new memory with path, name, description and type. Blocks.
 
         Raises Invalid if there is no statement, and Conflict if a memory has it as description.
         """
-        if not statement.strip():
+        statement = (writing.body or "").strip()
+        if not statement:
             raise Invalid("a memory needs a path or a body", hint="give what is to be remembered")
         headers = self._store.reading.snapshot(project.memory_dir).headers
         taken = {header.path.casefold() for header in headers}
-        kind = MemoryType(type_) if type_ else self._likely_type(statement, statement)
-        new = of_statement(statement.strip(), kind, "", taken, session="", modified="")
+        kind = writing.type or self._likely_type(statement, statement).value
+        new = of_statement(statement, MemoryType(kind), "", taken, session="", modified="")
         for header in headers:
             if header.description == new.description:
                 raise Conflict(f"{header.path} says that already", path=header.path)
-        path = f"{name}{SUFFIX}" if name else new.path
-        return _Named(path, name or new.name, new.description, kind.value)
+        return replace(
+            writing,
+            path=f"{writing.name}{SUFFIX}" if writing.name else new.path,
+            name=writing.name or new.name,
+            description=writing.description or new.description,
+            type=kind,
+            base_hash="",
+        )
 
     async def _check_team_path(self, project: Project, path: str) -> None:
         """Check that a team's memory may be written. Raises Off, Refused.

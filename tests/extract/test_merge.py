@@ -24,7 +24,7 @@ def planted(text: str) -> bytes:
     return new.content.replace(b"node_type: memory", b"node_type: memory\n  origin: outside")
 
 
-PATH = "feedback_integration-tests-must-hit-real-database.md"
+PATH = "feedback_integration-tests-hit-real-database.md"
 
 
 class Directory:
