@@ -4,14 +4,15 @@ Rules of this file
 - A prompt is counted on the event loop, from its beginning to its reply.
 - Background threads check between two pieces of work and wait while a prompt is counted, 50 ms at
   most, so that constant prompts slow them down but do not stop them.
-- A thread of a cancelled job ends at its next check.
+- A thread of a cancelled job ends at its next check; short work that a job does in a thread of
+  ``base/threads`` is done to its end.
 """
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
-from anyio import from_thread
+from anyio import NoEventLoopError, from_thread
 
 MOST_SECONDS = 0.05  # of one wait; a prompt takes a few milliseconds
 
@@ -49,7 +50,8 @@ class RequestPriority:
 
     def checkpoint(self) -> None:
         """Yield in a worker thread of a job; raises the cancellation if the job is cancelled."""
-        from_thread.check_cancelled()
+        with suppress(NoEventLoopError):
+            from_thread.check_cancelled()
         self.yield_to_requests()
 
     def _change_count(self, step: int) -> None:

@@ -6,6 +6,7 @@ import anyio
 import pytest
 from anyio import from_thread, to_thread
 
+from memd.base.threads import in_thread
 from memd.jobs.priority import RequestPriority
 
 
@@ -88,4 +89,18 @@ async def test_what_must_be_settled_is_not_cut_short() -> None:
         scope.cancel()
         with anyio.CancelScope(shield=True):
             await to_thread.run_sync(finish)
+    assert looked == [0, 1, 2]
+
+
+@pytest.mark.anyio
+async def test_a_job_gives_way_in_short_threads_too() -> None:
+    """Its check may come in a thread that knows no cancellation; the work is done to its end."""
+    priority, looked = RequestPriority(), list[int]()
+
+    def work() -> None:
+        for piece in range(3):
+            priority.checkpoint()
+            looked.append(piece)
+
+    await in_thread(work)
     assert looked == [0, 1, 2]
