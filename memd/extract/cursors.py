@@ -14,8 +14,6 @@ from memd.base.values import Effect
 from memd.state import docs
 from memd.state.docs import Docs
 
-AT_END = "\0end"  # behind a session's id in the key of the cursor for a model's readings of it
-
 
 class ExtractionCursor(Struct, frozen=True):
     """The position up to which a session's conversation has been read.
@@ -24,6 +22,10 @@ class ExtractionCursor(Struct, frozen=True):
     ``message`` is the id of the person's last message before the position, which memories name as
     their source; it is not stored. ``messages`` is how many of the person's messages were read,
     ``suggested`` how many suggestions they gave.
+
+    ``read`` and ``read_marker`` are the position up to which a model has read, 0 if none did.
+    ``unread_since`` is the time of the person's first message behind it (seconds since 1970),
+    ``None`` if there is none.
     """
 
     session: str
@@ -33,6 +35,17 @@ class ExtractionCursor(Struct, frozen=True):
     message: str = ""
     messages: int = 0
     suggested: int = 0
+    read: int = 0
+    read_marker: str = ""
+    unread_since: float | None = None
+
+    def all_read(self) -> "ExtractionCursor":
+        """Return the cursor after a model has read everything before the position."""
+        return replace(self, read=self.position, read_marker=self.marker, unread_since=None)
+
+    def unread(self) -> "ExtractionCursor | None":
+        """Return a cursor from which a model has to read on, ``None`` for the beginning."""
+        return replace(self, position=self.read, marker=self.read_marker) if self.read else None
 
 
 def read_cursor(table: Docs, directory: str, session: str) -> ExtractionCursor | None:
@@ -44,8 +57,8 @@ def transcript_cursors(table: Docs) -> tuple[tuple[str, ExtractionCursor], ...]:
     """Return the directory's real path and the cursor of each conversation with a transcript."""
     return tuple(
         (place, each)
-        for (place, session), each in table.list_all(ExtractionCursor).items()
-        if each.source.startswith("/") and not session.endswith(AT_END)
+        for (place, _), each in table.list_all(ExtractionCursor).items()
+        if each.source.startswith("/")
     )
 
 

@@ -76,6 +76,7 @@ class Extraction(Struct, frozen=True):
     new_part: NewPart
     job: str  # the id of its job, "" without one
     client: str
+    at_end: bool = False  # a model reads what no model has read of the session
 
     @property
     def session(self) -> str:
@@ -116,6 +117,9 @@ class ConversationReader:
             new_part.cursor,
             messages=before.messages + new_part.turns,
             suggested=before.suggested,
+            read=before.read if before.source == new_part.cursor.source else 0,
+            read_marker=before.read_marker,
+            unread_since=before.unread_since,
         )
         new_part = replace(new_part, cursor=heard)
         if cached and cached.prefix and now < cached.until:

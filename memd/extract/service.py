@@ -40,7 +40,6 @@ from memd.base.values import (
 from memd.extract import candidates, fork, listening, requests
 from memd.extract.candidates import REQUESTED
 from memd.extract.cursors import (
-    AT_END,
     ExtractionCursor,
     cursor_moved,
     read_cursor,
@@ -149,21 +148,23 @@ class Extractions:
         reason = requests.gate(settings, project)
         if reason:
             return ExtractionResult(requests.SKIPPED, reason)
-        open_ = partial(self._open, project, settings, job=job, client=client)
         model = self._models.for_(settings) if settings.extract.use_model else None
-        ended, turn, problem = replace(request, ended=True), replace(request, ended=False), ""
-        if settings.extract.at_end and model is not None:
-            is_due = await to_thread.run_sync(self._is_due, project, request)
-            if is_due and allow_model:
-                result = await self._read_session(await open_(ended, whole=True), model, progress)
-                if isinstance(result, ExtractionResult):
-                    return result
-                problem = result
-            elif is_due:
-                problem = LEFT_ALONE
+        at_end = settings.extract.at_end and model is not None
+        is_whole = model is not None and allow_model and not at_end
+        read = partial(self._read_turn, project, request, whole=is_whole)
+        new_part, problem = await to_thread.run_sync(read), ""
+        extraction = Extraction(project, settings, request, new_part, job, client)
+        if model is not None and at_end:
+            if self._is_due(new_part.cursor, ended=request.ended):
+                reading = partial(self._read_session, extraction, model, progress)
+                done = await reading() if allow_model else LEFT_ALONE
+                if isinstance(done, ExtractionResult):
+                    return done
+                problem = done
+                if not done:  # no model may read it, so it counts as read
+                    new_part = replace(new_part, cursor=new_part.cursor.all_read())
+                    extraction = replace(extraction, new_part=new_part)
             model = None
-        extraction = await open_(turn, whole=model is not None and allow_model)
-        new_part = extraction.new_part
         problem = problem or new_part.problem
         if 0 < new_part.turns < settings.extract.every_turns:
             return ExtractionResult(requests.SKIPPED, requests.EVERY_TURNS, problem=problem)
@@ -175,52 +176,51 @@ class Extractions:
             problem = done
         return await self._run_locally(extraction, reason, problem)
 
-    def _is_due(self, project: Project, request: ExtractRequest) -> bool:
-        """Return whether to read a session: it ended, or new words are an hour old. Blocks."""
-        unread = self._read(project, replace(request, ended=True), whole=False)
-        times = [each.at for each in unread.messages if each.origin == PERSON and each.text]
-        if not times or unread.cursor.messages < _LEAST_TURNS:
+    def _is_due(self, cursor: ExtractionCursor, *, ended: bool) -> bool:
+        """Return whether to read a session: it ended, or what is unread in it is an hour old."""
+        if cursor.unread_since is None or cursor.messages < _LEAST_TURNS:
             return False
-        since = times[0]
-        return request.ended or (since is not None and self._clock.now() - since >= _HOUR)
+        return ended or self._clock.now() - cursor.unread_since >= _HOUR
 
     async def _read_session(
-        self, extraction: Extraction, model: Model, progress: Progress
+        self, turn: Extraction, model: Model, progress: Progress
     ) -> "ExtractionResult | str":
-        """Have a model read what is new in a session; return the result, or why it did not.
+        """Have a model read what no model has read of a session; return the result.
 
-        Where none may read it, it counts as read.
+        Return a sentence if no model can be used, "" if none may read it.
         """
-        about = (extraction.project, extraction.settings, extraction.new_part)
-        reason = await to_thread.run_sync(_skip_reason, *about)
-        if not reason:
-            return await self._run_model(extraction, model, progress)
-        await self._run_locally(replace(extraction, job=""), reason, "")
-        return ""
+        cursor = turn.new_part.cursor
+        read = partial(self._read, turn.project, turn.request, cursor.unread(), whole=True)
+        unread = await to_thread.run_sync(read)
+        # The messages of the last turn are counted already.
+        counted = replace(unread.cursor, messages=cursor.messages, suggested=cursor.suggested)
+        new_part = replace(unread, cursor=counted)
+        if await to_thread.run_sync(_skip_reason, turn.project, turn.settings, new_part):
+            return ""
+        return await self._run_model(replace(turn, new_part=new_part, at_end=True), model, progress)
 
-    async def _open(
+    def _read_turn(self, project: Project, request: ExtractRequest, *, whole: bool) -> NewPart:
+        """Return what is new since the session's cursor, and since when it is unread. Blocks."""
+        cursor = read_cursor(self._table, project.memory_dir, request.session)
+        new_part = self._read(project, request, cursor, whole=whole)
+        times = [each.at for each in new_part.messages if each.origin == PERSON and each.text]
+        if not times or new_part.cursor.unread_since is not None:
+            return new_part
+        since = self._clock.now() if times[0] is None else times[0]
+        return replace(new_part, cursor=replace(new_part.cursor, unread_since=since))
+
+    def _read(
         self,
         project: Project,
-        settings: Settings,
         request: ExtractRequest,
+        cursor: ExtractionCursor | None,
         *,
-        job: str,
-        client: str,
         whole: bool,
-    ) -> Extraction:
-        """Return the extraction of what is new in a conversation. Raises Refused and Invalid."""
-        read = partial(self._read, project, request, whole=whole)
-        return Extraction(project, settings, request, await to_thread.run_sync(read), job, client)
+    ) -> NewPart:
+        """Return what is new since a cursor; with ``whole`` with the conversation before. Blocks.
 
-    def _read(self, project: Project, request: ExtractRequest, *, whole: bool) -> NewPart:
-        """Return what is new in a conversation; with ``whole`` with the conversation before.
-
-        What a model reads of a session is not what was looked at after each turn, so it has a
-        cursor of its own. Blocks.
+        Raises Refused and Invalid.
         """
-        if request.ended:
-            request = replace(request, session=f"{request.session}{AT_END}")
-        cursor = read_cursor(self._table, project.memory_dir, request.session)
         return self._reader.read_new_part(
             project.memory_dir, request, cursor, whole=whole, now=self._clock.monotonic()
         )
@@ -276,9 +276,8 @@ class Extractions:
             return replace(merged, suggestions=(*requested, *others[:room]))
 
         committed = await self._commit(extraction, extracted, plan, PERSON)
-        self._reader.save(
-            project.memory_dir, extraction.new_part.cursor.session, extraction.new_part
-        )
+        if extraction.new_part.dialogue.end:
+            self._reader.save(project.memory_dir, session, extraction.new_part)
         return committed
 
     async def _commit(
@@ -292,6 +291,8 @@ class Extractions:
         cursor, now = extraction.new_part.cursor, self._clock.now()
         directory = extraction.project.memory_dir
         result, is_local = extracted, extracted.engine == LOCAL
+        if not is_local:
+            cursor = cursor.all_read()
         refused: dict[str, str] = {}  # the secret rules for which the store refuses files, by path
 
         def draft(tree: Tree) -> Draft:  # called again if the directory has changed
@@ -307,12 +308,6 @@ class Extractions:
                 cursor_moved(directory, moved),
                 *(suggestion_saved(directory, suggestion, now) for suggestion in suggestions),
             ]
-            if extraction.request.ended and not is_local:
-                # The turns are read with it.
-                turn = read_cursor(self._table, directory, extraction.session)
-                suggested = (turn.suggested if turn else 0) + len(suggestions)
-                moved = replace(moved, session=extraction.session, suggested=suggested)
-                effects.append(cursor_moved(directory, moved))
             if extraction.job:
                 effects.append(job_completed(extraction.job, result.facts(), now))
             return replace(
@@ -379,7 +374,7 @@ class Extractions:
             run = await to_thread.run_sync(
                 reviewer.reviewed, workspace.proposal(), workspace.refused, session
             )
-        if ended.unfinished and run.is_empty and not extraction.request.ended:
+        if ended.unfinished and run.is_empty and not extraction.at_end:
             return ended.unfinished  # nothing valid is left of the run
         cached_task = task if has_whole_conversation else None
         extracted = ExtractionResult(
@@ -441,7 +436,7 @@ class Extractions:
 
         ``None`` stands for a run without the whole conversation, whose prefix is not cached.
         """
-        directory, session = extraction.project.memory_dir, extraction.new_part.cursor.session
+        directory, session = extraction.project.memory_dir, extraction.session
         parts, now = fork.fingerprints(task) if task else None, self._clock.monotonic()
         before = self._reader.save(directory, session, extraction.new_part, parts, now)
         changed = fork.changed(before, parts) if parts else ()
