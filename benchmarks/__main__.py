@@ -35,7 +35,7 @@ _ADD = "memctl add SENTENCE"
 HUNG_ROUNDS = 10  # a bound is met the same way each time
 EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
 _MANY = 1_000_000  # the number of the first memory that no project has yet
-_NOTHING = f"trap 'exit 0' 0; exec 2>/dev/null; {sys.executable} -I -S -c pass"
+_NOTHING = f": memd; trap 'exit 0' 0; exec 2>/dev/null; {sys.executable} -I -S -c pass"
 
 Times = list[float]  # in milliseconds
 
@@ -137,7 +137,7 @@ def _hook(home: Home) -> None:
             more = {"prompt": questions[number], "source": "startup"}
             given = json.dumps(payload | more).encode()
             for event in EVENTS:
-                entry = Hooks("claude-code", file, {event: None}).group(event)
+                entry = Hooks("claude-code", file, {}).groups({})[event]
                 command = entry["hooks"][0]["command"]
                 times[event] += _each(lambda _, c=command, g=given: run(c, g), 1)  # type: ignore[misc]
         return list(times.values())

@@ -169,27 +169,32 @@ COMMANDS = (
         "connect clients",
         "Writes into a client's own configuration what connects it, and nothing else: its hooks, "
         "its list of tools, a plugin; for a shell the completion of memctl. All other bytes stay "
-        "as they are, and --remove gives back those that were there. While a client is set up, its "
-        "file as it was before is kept as NAME.memd-backup, which only you may read; --remove "
-        "deletes it. Without a name each client that is here is offered with its change; where "
-        "nobody is there to say yes, that is all, unless --yes is given. A second run changes "
-        "nothing. With --messages an assistant's hooks register its sessions as agents and bring "
-        "what other agents sent into its turns (docs/agents.md); that stays until --messages "
-        "--remove, which leaves the rest. --rules works alike: before each tool the client asks "
-        "memd, which answers by your rules (docs/rules.md). On a terminal it ends with one "
-        "question, where claude, codex or gemini is here and you named no model: may memd read a "
-        "session once, when it ends, with your plan (docs/models.md)? Without an answer it may "
-        "not, and you are not asked again.",
+        "as they are, and --remove gives back those that were there. While a client is set up, "
+        "its file as it was before is kept as NAME.memd-backup, which only you may read; --remove "
+        "deletes it. Without a name each client that is here is offered; where nobody is there to "
+        "say yes, that is all, unless --yes is given. A second run changes nothing. For cursor, "
+        "vscode, zed, claude-desktop, copilot and goose it prints what to add to which file. With "
+        "--messages an assistant's hooks register its sessions as agents and bring what other "
+        "agents sent into its turns (docs/agents.md); that stays until --messages --remove, which "
+        "leaves the rest. --rules works alike: before each tool the client asks memd, which "
+        "answers by your rules (docs/rules.md). --remove --all is for the end of memd here: every "
+        "client, the service, the daemon, the hook, its spool and the tokens of teams go; "
+        "memories, history and settings stay. On a terminal it ends with one question, where "
+        "claude, codex or gemini is here and you named no model: may memd read a session once, "
+        "when it ends, with your plan (docs/models.md)? Without an answer it may not, and you are "
+        "not asked again.",
         "setup:setup",
         method="",
         operands=(Operand("CLIENT", "the client", optional=True, choices=CLIENTS),),
         options=(
-            _DRY_RUN._replace(help="print the change as a diff and write nothing"),
+            _DRY_RUN._replace(help="say in a few lines what would change and write nothing"),
+            Option("--diff", "print the whole change and write nothing"),
             Option("--remove", "take exactly what memd put in out again"),
+            Option("--all", "with --remove: out of every client, and all else but memories"),
             Option("--messages", "bring messages of other agents too; with --remove, no more"),
             Option("--rules", "ask memd before each tool too; with --remove, no more"),
             Option("--status", "say what is set up; status 1 unless all that is here is"),
-            Option("--yes", "set up every client that is here"),
+            Option("--yes", "answer yes: set up every client that is here, or remove all"),
             Option(
                 "--reader",
                 "the answer to the question whether memd may read sessions with your plan",
@@ -200,11 +205,12 @@ COMMANDS = (
         examples=(
             ("memctl setup", "what is here, each with its change"),
             ("memctl setup zsh", "completion of memctl in this shell"),
-            ("memctl setup claude-code --dry-run", "see the change first"),
+            ("memctl setup claude-code --diff", "see the change first"),
             ("memctl setup claude-code --messages", "and bring messages of other agents"),
             ("memctl setup claude-code --rules", "and have your rules asked before each tool"),
             ("memctl setup --reader no", "let no program read sessions, without a question"),
             ("memctl setup claude-code --remove", "take out what memd put in"),
+            ("memctl setup --remove --all", "before memd is uninstalled"),
         ),
     ),
     Command(

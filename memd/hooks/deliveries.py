@@ -20,10 +20,10 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from memd.base.agents import Agent, SystemProcess
+from memd.base.client_events import EventKind
 from memd.base.clock import Clock
 from memd.base.errors import Conflict, MemdError
 from memd.base.recent import Recent
-from memd.hooks.dialects import EventKind
 from memd.hooks.event import HookEvent
 from memd.messages.service import Messages, ShownBlock, name_from
 from memd.messages.values import Registration

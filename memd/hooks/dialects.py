@@ -17,13 +17,13 @@ Rules of this file
 
 import re
 from collections.abc import Iterable, Mapping
-from enum import Enum, auto
 from itertools import chain
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
+from memd.base.client_events import EVENTS, EventKind
 from memd.base.names import printable
 from memd.methods.method import hidden
 from memd.projects.switches import CLAUDE_CODE
@@ -31,21 +31,6 @@ from memd.text import tags
 
 _MEMORIES_NAMED = 3  # in one line
 _NOT_ASKED = "this client cannot ask the person, so ask them yourself; they can run it"
-
-
-class EventKind(Enum):
-    """What happens in a conversation, whatever the client calls it."""
-
-    SESSION_START = auto()
-    PROMPT = auto()
-    TURN_END = auto()
-    COMPACTING = auto()
-    COMPACTED = auto()
-    SESSION_END = auto()
-    TOOL_USED = auto()
-    SUBAGENT_START = auto()
-    SUBAGENT_END = auto()
-    TOOL_ASKED = auto()
 
 
 class Payload(Struct):
@@ -74,11 +59,11 @@ class Payload(Struct):
 class Dialect(Struct, frozen=True):
     """The names that one client uses, and what its hooks can do.
 
-    ``events`` maps its names of events, with a trigger where only that one counts. ``renamed`` maps
-    its names of payload members to Claude Code's. ``loads_memory`` says that the client may load
-    the memory directory by itself, ``tags`` that memd's tag reaches the model, and ``notices`` that
-    the person is shown a hook's message as one line. ``late_boundary`` says that the last event of
-    a resumed session may have been a compaction; other clients send an event for it again.
+    ``events`` has its names of events (``base.client_events``). ``renamed`` maps its names of
+    payload members to Claude Code's. ``loads_memory`` says that the client may load the memory
+    directory by itself, ``tags`` that memd's tag reaches the model, and ``notices`` that the person
+    is shown a hook's message as one line. ``late_boundary`` says that the last event of a resumed
+    session may have been a compaction; other clients send an event for it again.
     ``replaces_results`` says that a hook may change a tool's result, and ``asks`` that before a
     tool runs a hook may have the person asked, not only refuse.
     """
@@ -93,45 +78,22 @@ class Dialect(Struct, frozen=True):
     asks: bool = False
 
 
-_SHARED_EVENTS = {  # of Claude Code and Codex
-    "SessionStart": EventKind.SESSION_START,
-    "UserPromptSubmit": EventKind.PROMPT,
-    "Stop": EventKind.TURN_END,
-    "PreCompact": EventKind.COMPACTING,
-    "SessionEnd": EventKind.SESSION_END,
-    "PostToolUse": EventKind.TOOL_USED,
-    "PreToolUse": EventKind.TOOL_ASKED,
-}
 DIALECTS: Mapping[str, Dialect] = {
     CLAUDE_CODE: Dialect(
-        {
-            **_SHARED_EVENTS,
-            "SubagentStart": EventKind.SUBAGENT_START,
-            "SubagentStop": EventKind.SUBAGENT_END,
-        },
+        EVENTS[CLAUDE_CODE],
         loads_memory=True,
         notices=True,
         late_boundary=True,
         replaces_results=True,
         asks=True,
     ),
-    "codex": Dialect(
-        {**_SHARED_EVENTS, "PostCompact": EventKind.COMPACTED}, {"turn_id": "prompt_id"}
-    ),
+    "codex": Dialect(EVENTS["codex"], {"turn_id": "prompt_id"}),
     "gemini": Dialect(
-        {
-            "SessionStart": EventKind.SESSION_START,
-            "BeforeAgent": EventKind.PROMPT,
-            "AfterAgent": EventKind.TURN_END,
-            "PreCompress manual": EventKind.COMPACTED,
-            "SessionEnd": EventKind.SESSION_END,
-            "AfterTool": EventKind.TOOL_USED,
-            "BeforeTool": EventKind.TOOL_ASKED,
-        },
+        EVENTS["gemini"],
         tags=False,  # it puts the text into a tag of its own and escapes others
         notices=True,
     ),
-    "opencode": Dialect({"chat.message": EventKind.PROMPT}),  # its plugin calls the other methods
+    "opencode": Dialect(EVENTS["opencode"]),
 }
 
 

@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
+from memd.base.client_events import EventKind
 from memd.base.clock import Clock
 from memd.base.errors import MemdError, Refused
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.extract.starting import ExtractionStarter
-from memd.hooks.dialects import EventKind
 from memd.hooks.event import HookEvent
 from memd.notes.service import Notes, NotesRequest, about
 from memd.projects.known import Visit

@@ -2,9 +2,10 @@
 
 from msgspec import Struct
 
+from memd.base.client_events import EventKind
 from memd.base.settings import Settings
 from memd.base.values import Project
-from memd.hooks.dialects import Dialect, EventKind, Payload
+from memd.hooks.dialects import Dialect, Payload
 from memd.rpc.call import Call
 
 

@@ -32,12 +32,13 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from memd.base import limits
+from memd.base.client_events import EventKind
 from memd.base.clock import Clock
 from memd.base.errors import Invalid, MemdError
 from memd.base.recent import Recent
 from memd.hooks import dialects
 from memd.hooks.deliveries import MessageDeliveries, Printed
-from memd.hooks.dialects import DIALECTS, EventKind, Payload, answer
+from memd.hooks.dialects import DIALECTS, Payload, answer
 from memd.hooks.ends import TurnEnds
 from memd.hooks.event import HookEvent
 from memd.hooks.sections import Sections, fit, tagged

@@ -140,7 +140,6 @@ def test_a_report_has_sentences(known: Project) -> None:
     assert ".md" not in shown
 
 
-@differs("7.4", "the whole change is printed")
 def test_a_rehearsal_of_setup_is_short(own: Home) -> None:
     """The option --dry-run prints three lines a client, and --diff the whole change."""
     done = own.memctl("--no-start", "setup", "claude-code", "--dry-run")
@@ -151,7 +150,6 @@ def test_a_rehearsal_of_setup_is_short(own: Home) -> None:
     assert not (own.claude / "settings.json").exists()
 
 
-@differs("7.3", "the line begins with a trap of the shell")
 def test_the_list_of_hooks_says_memd(own: Home) -> None:
     """Each hook in a client's settings begins with a word that says whose it is."""
     assert own.memctl("--no-start", "setup", "claude-code").returncode == 0
@@ -164,7 +162,6 @@ def test_the_list_of_hooks_says_memd(own: Home) -> None:
 
 
 @pytest.mark.full
-@differs("7.4", "no such option, and what it would remove stays")
 def test_uninstalling_leaves_only_memories(own: Home) -> None:
     """The command setup --remove --all leaves neither spool nor hook nor backup, but memories."""
     project = own.start().project()

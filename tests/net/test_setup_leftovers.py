@@ -15,7 +15,7 @@ JSON = f'{{\n  "env": {{"KEY": "{KEY}"}},\n  "a": 1\n}}\n'.encode()
 TOML = f'key = "{KEY}"\n\n[a]\nb = 1\n'.encode()
 RC = f"export KEY={KEY}\n".encode()
 FILES = {
-    "claude-code": {".claude/settings.json": JSON},
+    "claude-code": {".claude/settings.json": JSON, ".claude.json": JSON},
     "codex": {".codex/hooks.json": JSON, ".codex/config.toml": TOML},
     "gemini": {".gemini/settings.json": JSON},
     "opencode": {".config/opencode/opencode.jsonc": b"// mine\n" + JSON},
@@ -121,17 +121,92 @@ def test_copies_of_older_versions_go(own: Home, name: str) -> None:
     assert not (folder / "settings.json.memd-backup-3").exists()
 
 
-def test_a_file_that_an_older_version_wrote_is_named(own: Home) -> None:
-    """Removal names a file of a client that memd does not write any more, and leaves it."""
-    path = own.path / "h/.cursor/mcp.json"
-    path.parent.mkdir(parents=True)
-    path.write_text('{"mcpServers": {"memd": {"command": "/x/memctl", "args": ["mcp"]}}}')
-    before = path.read_text()
-    done = own.memctl("setup", "--remove", "--yes")
+OLDER = {
+    "cursor": (".cursor/mcp.json", "mcpServers"),
+    "vscode": (".config/Code/User/mcp.json", "servers"),
+    "zed": (".config/zed/settings.json", "context_servers"),
+    "claude-desktop": (".config/Claude/claude_desktop_config.json", "mcpServers"),
+    "copilot": (".copilot/mcp-config.json", "mcpServers"),
+}
+
+
+def test_what_an_older_version_wrote_goes(own: Home) -> None:
+    """Removal takes memd's entry out of files that memd writes no more, or names the file."""
+    others = b'{\n  "K": {\n    "x": {\n      "command": "y"\n    }\n  }\n}\n'
+    entry = b'\n    "memd": {\n      "command": "/x/memctl",\n      "args": ["mcp"]\n    },'
+    before = {}
+    for name, key in OLDER.values():
+        before[name] = others.replace(b"K", key.encode())
+        path = own.path / "h" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(before[name].replace(b'": {', b'": {' + entry, 1))
+    (own.path / "h/.cursor/mcp.json.memd-backup").write_bytes(b"{}")
+    goose = own.path / "h/.config/goose/config.yaml"
+    goose.parent.mkdir(parents=True)
+    goose.write_text("extensions:\n  memd:\n    cmd: /x/memctl\n")
+    done = own.memctl("setup", "--remove")
     assert done.returncode == 0
-    assert str(path) in done.stderr
-    assert "setup cursor --remove" in done.stderr
-    assert path.read_text() == before
+    assert _tree(own) == before | {".config/goose/config.yaml": goose.read_bytes()}
+    assert "memctl setup goose --remove" in done.stderr
+    assert str(goose) in own.memctl("setup", "goose", "--remove").stderr
+
+
+TOKEN = "team-0123456789abcdef.token"  # noqa: S105 - the name of a file
+
+
+def _used(home: Home) -> dict[str, bytes]:
+    """Set clients up on a person's files, and leave what memd leaves; return the files before."""
+    before = {**_given(home, "claude-code"), **_given(home, "codex"), **_given(home, "zsh")}
+    for client in ("claude-code", "codex", "zsh", "opencode"):
+        _setup(home, client)
+    assert home.memctl("--no-start", "service", "install", "--no-enable").returncode == 0
+    home.configure("enabled = true\n")
+    (home.path / "h/.config/memd" / TOKEN).write_text("secret\n")
+    (home.state / "spool").mkdir(parents=True)
+    (home.state / "spool/00000000000000000001-1").write_text("{}")
+    return before | {".config/memd/memd.toml": b"enabled = true\n"}
+
+
+def test_all_is_taken_out_without_a_daemon(own: Home) -> None:
+    """Clients, service, copies, tokens, spool and hook go; settings and memories stay."""
+    before = _used(own)
+    during = _tree(own)
+    refused = own.memctl("--no-start", "setup", "--remove", "--all")
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
+    said = _setup(own, "--remove", "--all", "--dry-run")
+    assert TOKEN in said
+    assert _tree(own) == during
+    done = own.memctl("--no-start", "setup", "--remove", "--all", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert _tree(own) == before
+    assert not (own.path / "h/.local/share/memd").exists()
+    assert all(name in done.stdout for name in (TOKEN, "memd.service", "spool"))
+    assert "trust" in done.stderr
+    again = own.memctl("--no-start", "setup", "--remove", "--all", "--yes")
+    assert (again.returncode, _tree(own)) == (0, before)
+
+
+@pytest.mark.full
+def test_all_is_taken_out_beside_a_daemon(own: Home) -> None:
+    """A daemon that runs is ended; what it remembers is there for the next one."""
+    project = own.start().project()
+    project.write("a.md", "A.")
+    _used(own)
+    done = own.memctl("setup", "--remove", "--all", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert own.process is not None
+    assert own.process.wait(60) == 0
+    assert not (own.state / "spool").exists()
+    assert "a.md" in project.tree()
+    own.start()
+    assert own.call("memory.history", cwd=project.cwd)["changes"]
+
+
+@pytest.mark.parametrize("words", [["--all"], ["codex", "--remove", "--all"]], ids=" ".join)
+def test_all_goes_with_removal_alone(own: Home, words: list[str]) -> None:
+    """The option --all is refused without --remove and beside a client's name."""
+    done = own.memctl("--no-start", "setup", *words)
+    assert (done.returncode, "--remove --all" in done.stderr) == (2, True)
 
 
 @pytest.mark.full

@@ -175,12 +175,22 @@ def test_the_rest_of_the_settings_stays(person: Home) -> None:
     assert tomllib.loads(written)["spend"] == {"dollars_per_day": 2.0}
 
 
+@pytest.mark.full
+def test_a_table_on_one_line_gets_the_answer(person: Home) -> None:
+    """A table that the person wrote on one line stays one, with the answer in it."""
+    person.configure("extract = {every_turns = 2} # mine\n")
+    setup(person, "--reader", "yes")
+    written = (person.path / "h/.config/memd/memd.toml").read_text()
+    assert written.splitlines()[0].endswith("} # mine")
+    assert tomllib.loads(written)["extract"] == {"every_turns": 2, "at_end": True}
+
+
 @pytest.mark.parametrize(
     ("text", "status"),
     [
         ('[model]\nbase_url = "http://127.0.0.1:9"\n', 2),
         pytest.param('[model]\nprovider = "command"\nargv = ["llm"]\n', 2, marks=FULL),
-        ("extract = {every_turns = 2}\n", 78),
+        ("extract = 2\n", 78),
         pytest.param("[extract\n", 78, marks=FULL),
     ],
 )

@@ -8,6 +8,7 @@ Rules of this file
 - A model that the person named in another way is left as it is.
 """
 
+import json
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
@@ -86,7 +87,7 @@ def _store(invocation: Invocation, preset: str, *, agrees: bool) -> None:
         words = f"no program reads your sessions: model.enabled = false in {path}"
     else:
         words = f"no program reads your sessions; memctl setup --reader yes changes that: {path}"
-    if invocation.options.dry_run:
+    if invocation.options.dry_run or invocation.options.diff:
         screen.note(f"would set in {path}: {_in_words(options)}")
         return
     _write(path, options)
@@ -102,7 +103,8 @@ def _write(path: str, options: Mapping[str, dict[str, Any]]) -> None:
     try:
         text = (base or b"").decode()
         for table, values in options.items():
-            text = toml.with_options(text, table, values)
+            for key, value in values.items():
+                text = toml.insert(text, (table, key), value)
     except ValueError as error:
         raise Refused(
             f"{path} is left as it is: {error}",
@@ -110,15 +112,17 @@ def _write(path: str, options: Mapping[str, dict[str, Any]]) -> None:
             hint=f"mend it, or write into it by hand: {_in_words(options)}",
             path=path,
         ) from error
-    files.check_is_writable(path)
+    files.check_may_be_written(path)
     if text.encode() != base:
         files.write(path, text.encode(), base)
 
 
 def _in_words(options: Mapping[str, dict[str, Any]]) -> str:
     """Return options as a person writes them into the settings file."""
-    texts = (toml.with_options("", table, values) for table, values in options.items())
-    return " ".join(" ".join(texts).split())
+    return " ".join(
+        " ".join([f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in values.items())])
+        for table, values in options.items()
+    )
 
 
 def _preset(invocation: Invocation) -> str:

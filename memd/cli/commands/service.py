@@ -50,15 +50,22 @@ def install(invocation: Invocation) -> int:
 
 def uninstall(invocation: Invocation) -> None:
     """Stop the service and remove the units that memctl wrote."""
+    rehearses = invocation.options.dry_run
+    paths = take_out(invocation, rehearses=rehearses)
+    word = "would remove" if rehearses else "removed"
+    text = "\n".join(f"{word} {path}" for path in paths)
+    result = {"supervisor": find(invocation).supervisor, "removed": paths}
+    invocation.screen.answer(result, text or "nothing to remove")
+
+
+def take_out(invocation: Invocation, *, rehearses: bool) -> list[str]:
+    """Stop the service, remove the units that memctl wrote and return them, or only return them."""
     service = find(invocation)
     states = service_unit.states(service)
     own_files = [path for path, state in states.items() if state in {"installed", "outdated"}]
-    result = {"supervisor": service.supervisor, "removed": own_files}
-    if invocation.options.dry_run:
-        text = "\n".join(f"would remove {path}" for path in own_files)
-        invocation.screen.answer(result, text or "nothing to remove")
-        return
-    is_reachable = bool(own_files) and _failure_of(invocation, service.reach_command) == ""
+    if rehearses or not own_files:
+        return own_files
+    is_reachable = _failure_of(invocation, service.reach_command) == ""
     if is_reachable:
         for command in service.disable_commands:
             # A service that never ran cannot be stopped; its files are removed anyway.
@@ -67,8 +74,7 @@ def uninstall(invocation: Invocation) -> None:
     if is_reachable:
         for command in service.forget_commands:
             _failure_of(invocation, command)
-    text = "\n".join(f"removed {path}" for path in own_files)
-    invocation.screen.answer(result, text or "nothing to remove")
+    return own_files
 
 
 def status(invocation: Invocation) -> int:

@@ -1,9 +1,12 @@
 """setup: connect clients to memd or disconnect them, or show the changes that it would make."""
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
@@ -13,23 +16,21 @@ from memd.base import limits
 from memd.base.errors import Invalid, MemdError
 from memd.cli import output, service_unit
 from memd.cli.asking import can_ask, person_agrees
-from memd.cli.commands import reader
+from memd.cli.commands import service
 from memd.cli.invocation import Invocation
 from memd.cli.setup.checks import client_checks, enabled_plugin, memory_switch
-from memd.cli.setup.clients import ClientRow, MachineFacts, Snippet, snippets, table
-from memd.cli.setup.hooks import MESSAGES, RULES
-from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, Copy, JsonFile
+from memd.cli.setup.clients import ClientRow, MachineFacts, table
+from memd.cli.setup.hooks import MESSAGES, RULES, WAIT
+from memd.cli.setup.parts import ABSENT, INSTALLED, SettingsPart
 from memd.cli.setup.plan import (
     ClientEdit,
-    can_have_duty,
-    changes,
-    has_copies,
-    has_duty,
-    hooks_are_used,
-    in_use,
+    can_have_extra,
+    edits,
+    has_extra,
+    is_connected,
+    leaves_traces,
     state,
     tidy,
-    uses_hooks,
 )
 from memd.client import hook_file
 from memd.client.errors import DaemonUnavailableError
@@ -46,15 +47,21 @@ _MEASURED: dict[str, Any] = {
 _LEAST_SECONDS = 0.3  # a prompt leaves a model so much time at least
 _SPREAD = 1.5  # most replies take up to so many times as long as a measured one
 _STEP_MS = 500  # so that a second set-up, which measures a little else, changes nothing
-_SEVERAL_FILES = "{} is set up in several files, so none of them can be named"
-_DUTY_REFUSED = {
+_NO_SETTINGS = "{} has no settings file that could be another one"
+_EXTRA_REFUSED = {
     MESSAGES: "memd cannot bring messages into the turns of {}",
     RULES: "{} cannot ask memd before a tool runs",
 }
-_DUTY_HINTS = {
+_EXTRA_HINTS = {
     MESSAGES: "its tools read messages: list_agents, send_message, read_messages of memctl mcp",
     RULES: "docs/rules.md names the clients that can",
 }
+_ALL_ALONE = "--all goes with --remove, and without a client's name"
+_REMOVE_ALL = (
+    "take memd out of every client, end its service and its daemon, and delete its hook, what "
+    "waits in the spool and the tokens of teams? Memories and history stay."
+)
+_NOBODY_TO_ASK = "nobody is here to be asked; --yes removes all that memd set up"
 
 
 class SetupReport(Struct):
@@ -72,71 +79,116 @@ class SetupReport(Struct):
 
 
 def setup(invocation: Invocation) -> int:
-    """Connect or disconnect the named client or all in use, or print what a client needs."""
-    others = snippets(_machine_facts(invocation))
-    if snippet := others.get(invocation.options.client):
-        return _print_snippet(invocation, snippet)
-    if invocation.options.remove and not invocation.options.client:
-        for name in (name for name, other in others.items() if other.is_there()):
-            sentence = f"{others[name].path} still names memctl; see memctl setup {name} --remove"
-            invocation.screen.note(f"{others[name].title}: {sentence}")
-    return _set_up(invocation)
-
-
-def _set_up(invocation: Invocation) -> int:
     """Connect or disconnect the named client or all in use; return 78 if one failed."""
     options, screen = invocation.options, invocation.screen
-    removes = _removes_all(invocation)
-    all_clients = clients(invocation)
+    rows = table(_machine_facts(invocation))
     named = [
-        _with_settings_file(row, options.settings)
-        for row in all_clients
-        if row.name == options.client
+        _with_settings_file(row, options.settings) for row in rows if row.name == options.client
     ]
+    if options.all and not _may_remove_all(invocation):
+        screen.note("nothing was removed")
+        return 1
     if options.status:
-        return _print_status(invocation, named or all_clients)
-    if named:
-        chosen = named
-    elif options.remove:
-        chosen = [row for row in all_clients if _is_connected(row) or has_copies(row)]
-    else:
-        chosen = [client for client in all_clients if in_use(client, invocation.environ)]
-    if not chosen and removes:
-        screen.note("no client is set up")
-    elif not chosen:
-        names = ", ".join(client.name for client in all_clients)
-        screen.note(f"no client is here that memd knows; memctl setup CLIENT takes one of {names}")
-    chosen = _with_duties(invocation, chosen, named)
+        return _print_status(invocation, named or clients(invocation))
+    extras = _extras(invocation, named)
+    if named and named[0].snippet and not (options.remove and named[0].parts):
+        return _print_snippet(invocation, named[0])
+    removes = _removes_all(invocation)
+    chosen = named or _choose(invocation, rows)
+    chosen = [row for row in chosen if all(can_have_extra(row, extra) for extra in extras)]
+    if options.remove and extras:
+        chosen = [row for row in chosen if is_connected(row)]
     if not removes:
-        chosen = _with_deadline(invocation, chosen)
-    reports = [_set_up_client(invocation, client) for client in chosen]
-    pairs = zip(chosen, reports, strict=True)
-    changed = [client for client, report in pairs if report.changed]
-    # All clients share the hook file: it is deleted with the last set-up that names it.
-    if removes and not options.dry_run and not hooks_are_used([*all_clients, *named]):
-        hook_file.remove(invocation.places)
-    if changed and not (removes or options.dry_run):
+        extras |= _measured_wait(invocation, chosen)
+    reports = [_set_up_client(invocation, client, extras) for client in chosen]
+    changed = [row for row, report in zip(chosen, reports, strict=True) if report.changed]
+    if removes and not _is_rehearsal(invocation):
+        _remove_hook_if_unused(invocation, [*rows, *named])
+    if changed and not (removes or _is_rehearsal(invocation)):
         _check_chain(invocation, changed)
     if any(report.files and not report.changed for report in reports):
-        screen.note("memctl setup --yes connects all that are here; --dry-run shows the changes")
-    lines = [line for report in reports for line in report.lines]
+        screen.note("memctl setup --yes connects all that are here; --diff shows the changes")
+    more = _remove_rest(invocation) if options.all else []
+    lines = [*(line for report in reports for line in report.lines), *more]
     screen.answer({"clients": [report.as_json() for report in reports]}, "\n".join(lines))
     _settle_reader(invocation, chosen, changed=bool(changed))
     return 78 if any(report.error for report in reports) else 0
 
 
+def clients(invocation: Invocation) -> tuple[ClientRow, ...]:
+    """Return the clients that memd sets up, with their files for this user."""
+    return tuple(row for row in table(_machine_facts(invocation)) if not row.snippet)
+
+
+def check(invocation: Invocation) -> list[dict[str, str]]:
+    """Return the rows of ``doctor`` about the clients in use."""
+    places, environ = invocation.places, invocation.environ
+    rows: list[dict[str, str]] = []
+    for client in clients(invocation):
+        rows += client_checks(client, places, environ)
+    no_client = {"name": "clients", "state": "off", "detail": "none is here"}
+    return rows or [{**no_client, "remedy": "memctl setup"}]
+
+
+def _choose(invocation: Invocation, rows: Sequence[ClientRow]) -> list[ClientRow]:
+    """Return the clients that are meant where none is named; say so if there is none."""
+    if invocation.options.remove:
+        for row in rows:
+            if row.snippet and not row.parts and _names_memctl(row.snippet[1]):
+                sentence = f"{row.snippet[1]} names memctl: memctl setup {row.name} --remove"
+                invocation.screen.note(f"{row.title}: {sentence}")
+        chosen = [row for row in rows if leaves_traces(row)]
+        if not chosen:
+            invocation.screen.note("no client is set up")
+        return chosen
+    known = [row for row in rows if not row.snippet]
+    chosen = [row for row in known if row.is_in_use(invocation.environ)]
+    if not chosen:
+        programs = ", ".join(row.program for row in known if row.program)
+        names = ", ".join(row.name for row in rows)
+        invocation.screen.note(
+            f"none of {programs} was found on PATH; memctl setup CLIENT takes one of {names}"
+        )
+    return chosen
+
+
+def _extras(invocation: Invocation, named: Sequence[ClientRow]) -> dict[str, int]:
+    """Return the extras that are switched on, or with ``--remove`` off.
+
+    Raise Invalid if a named client cannot have one of them.
+    """
+    options = invocation.options
+    extras = {extra: not options.remove for extra in (MESSAGES, RULES) if getattr(options, extra)}
+    for extra in extras:
+        for client in named:
+            if not can_have_extra(client, extra):
+                sentence = _EXTRA_REFUSED[extra].format(client.title)
+                raise Invalid(sentence, hint=_EXTRA_HINTS[extra])
+    return dict(extras)
+
+
+def _removes_all(invocation: Invocation) -> bool:
+    """Return whether all of memd is removed, and not only ``--messages`` or ``--rules``."""
+    options = invocation.options
+    return bool(options.remove and not (options.messages or options.rules))
+
+
+def _is_rehearsal(invocation: Invocation) -> bool:
+    """Return whether changes are only shown."""
+    return bool(invocation.options.dry_run or invocation.options.diff)
+
+
 def _settle_reader(invocation: Invocation, chosen: Sequence[ClientRow], *, changed: bool) -> None:
     """Store the answer of ``--reader``, or ask the question where hooks tell of sessions' ends."""
+    from memd.cli.commands import reader  # noqa: PLC0415 - doctor and --status do without
+
     options = invocation.options
     if options.reader:
         reader.answer(invocation)
-    elif not (options.remove or options.dry_run) and any(map(_has_hooks, chosen)):
+    elif not (options.remove or _is_rehearsal(invocation)) and any(
+        row.has_hooks and is_connected(row, by_hooks=True) for row in chosen
+    ):
         reader.ask(invocation, changed=changed)
-
-
-def clients(invocation: Invocation) -> tuple[ClientRow, ...]:
-    """Return the clients that memd sets up, with their files for this user."""
-    return table(_machine_facts(invocation))
 
 
 def _machine_facts(invocation: Invocation) -> MachineFacts:
@@ -150,49 +202,43 @@ def _machine_facts(invocation: Invocation) -> MachineFacts:
     return MachineFacts(invocation.environ, home, invocation.cwd, hook, memctl, spills, subagents)
 
 
-def _print_snippet(invocation: Invocation, snippet: Snippet) -> int:
+def _print_snippet(invocation: Invocation, client: ClientRow) -> int:
     """Print what a person adds to, or takes out of, a file that memd does not write."""
     options, screen = invocation.options, invocation.screen
-    for duty in (MESSAGES, RULES):
-        if getattr(options, duty):
-            sentence, hint = _DUTY_REFUSED[duty], _DUTY_HINTS[duty]
-            raise Invalid(sentence.format(snippet.title), hint=hint)
-    path = options.settings or snippet.path
+    text, path = client.snippet or ("", "")
+    path = options.settings or path
     verb = "take out of" if options.remove else "add to"
-    if options.remove and os.path.exists(copy := f"{path}.memd-backup"):
-        screen.note(f"{snippet.title}: delete {copy}, a copy of the file from before memd")
-    screen.note(f"{snippet.title}: memd does not write its file; {verb} {path}:")
-    screen.answer({"client": options.client, "path": path, "text": snippet.text}, snippet.text)
+    screen.note(f"{client.title}: memd does not write its file; {verb} {path}:")
+    screen.answer({"client": client.name, "path": path, "text": text}, text)
     return 0
 
 
-def check(invocation: Invocation) -> list[dict[str, str]]:
-    """Return the rows of ``doctor`` about the clients in use."""
-    places, environ = invocation.places, invocation.environ
-    rows: list[dict[str, str]] = []
-    for client in clients(invocation):
-        rows += client_checks(client, places, environ)
-    no_client = {"name": "clients", "state": "off", "detail": "none is here"}
-    return rows or [{**no_client, "remedy": "memctl setup"}]
+def _names_memctl(path: str) -> bool:
+    """Return whether a file names memctl: an older memd, or the person, wrote it there."""
+    with suppress(OSError), open(path, "rb") as file:
+        return b"memctl" in file.read()
+    return False
 
 
-def _set_up_client(invocation: Invocation, client: ClientRow) -> SetupReport:
+def _set_up_client(
+    invocation: Invocation, client: ClientRow, extras: dict[str, int]
+) -> SetupReport:
     """Plan one client's set-up or removal, carry it out if wanted, and return the report."""
     options, report = invocation.options, SetupReport(client.name)
     try:
         removes = _removes_all(invocation)
-        plan = changes(client, remove=removes)
-        needs_hook = not removes and uses_hooks(client)
+        plan = edits(client, extras, remove=removes)
+        needs_hook = not removes and client.has_hooks
         # A plugin does without the set-up, but it asks before no tool.
         plugin_sentence = "" if options.rules else enabled_plugin(client)
         if not removes and state(client) == ABSENT and plugin_sentence:
             report.lines.append(f"{client.title}: {plugin_sentence}, nothing else is needed")
         elif plan or (needs_hook and not hook_file.is_current(invocation.places)):
-            _apply_plan(invocation, client, plan, report)
+            _carry_out(invocation, client, plan, report)
         else:
             words = "nothing of memd is there" if removes else "already set up"
             report.lines.append(f"{client.title}: {words}")
-        if not options.dry_run and (report.changed or not plan):
+        if not _is_rehearsal(invocation) and (report.changed or not plan):
             report.lines += [f"{client.title}: deleted {copy}" for copy in tidy(client)]
         switch = "" if removes else memory_switch(client, invocation.places.config)
         if switch:
@@ -205,43 +251,57 @@ def _set_up_client(invocation: Invocation, client: ClientRow) -> SetupReport:
     return report
 
 
-def _apply_plan(
+def _carry_out(
     invocation: Invocation, client: ClientRow, plan: tuple[ClientEdit, ...], report: SetupReport
 ) -> None:
-    """Apply a plan and report it; only report with ``--dry-run`` or if the person says no."""
+    """Apply a plan and report it; only report in a rehearsal or if the person says no."""
     options, screen, removes = invocation.options, invocation.screen, _removes_all(invocation)
-    diffs = [screen.diff(edit.diff).removesuffix("\n") for edit in plan]
-    report.files = [{"path": edit.piece.path, "diff": edit.diff} for edit in plan]
-    if options.dry_run:
+    report.files = [{"path": edit.part.path, "diff": edit.diff} for edit in plan]
+    if _is_rehearsal(invocation):
         report.changed = True
-        report.lines += diffs
+        report.lines += _preview(invocation, client, plan)
         return
-    needs_consent = not (options.client or options.yes or removes)
-    if needs_consent and not _ask_person(invocation, client, diffs):
-        report.lines.append(f"{client.title}: not set up; memctl setup {client.name} does it")
-        return
+    if not (options.client or options.yes or removes):  # the person did not ask for this client
+        for line in _preview(invocation, client, plan) if can_ask(invocation) else ():
+            screen.line(line)
+        if not person_agrees(invocation, f"set up {client.title}?"):
+            report.lines.append(f"{client.title}: not set up; memctl setup {client.name} does it")
+            return
     report.changed = True
-    if uses_hooks(client) and not removes:
+    if client.has_hooks and not removes:
         hook_file.write(invocation.places)
     words = "took memd out of" if removes else "wrote"
     for edit, file in zip(plan, report.files, strict=True):
         file["backup"] = edit.apply()
-        report.lines.append(f"{client.title}: {words} {edit.piece.path}")
+        report.lines.append(f"{client.title}: {words} {edit.part.path}")
         if file["backup"]:
             screen.note(f"as it was before: {file['backup']}")
     if not plan:
         report.lines.append(f"{client.title}: wrote its hook anew")
-    if not removes:
-        screen.note(f"{client.title}: {client.next_step}")
+    note = client.keeps if removes else client.next_step
+    if note:
+        screen.note(f"{client.title}: {note}")
 
 
-def _ask_person(invocation: Invocation, client: ClientRow, diffs: list[str]) -> bool:
-    """Show the diffs and return whether the person agrees; ``False`` without a terminal."""
-    if not can_ask(invocation):
-        return False
-    for diff in diffs:
-        invocation.screen.line(diff)
-    return person_agrees(invocation, f"set up {client.title}?")
+def _preview(invocation: Invocation, client: ClientRow, plan: tuple[ClientEdit, ...]) -> list[str]:
+    """Return what a plan would change, in two lines at most, or whole with ``--diff``."""
+    diffs = [edit.diff for edit in plan]
+    if invocation.options.diff:
+        return [invocation.screen.diff(diff).removesuffix("\n") for diff in diffs]
+    if not plan:
+        return [f"{client.title}: its hook would be written anew"]
+    paths = [edit.part.path for edit in plan]
+    more = f" and {len(paths[2:])} more" if paths[2:] else ""
+    changed = [
+        line for diff in diffs for line in diff.splitlines() if line[:3] not in {"---", "+++"}
+    ]
+    added, removed = (sum(line[:1] == sign for line in changed) for sign in "+-")
+    given = [name for name in (MESSAGES, RULES, "remove") if getattr(invocation.options, name)]
+    whole = " ".join(["memctl setup", client.name, *(f"--{name}" for name in given), "--diff"])
+    return [
+        f"{client.title}: would change {', '.join(paths[:2])}{more}",
+        f"  {added} lines more, {removed} less; the whole change: {whole}",
+    ]
 
 
 def _check_chain(invocation: Invocation, changed: list[ClientRow]) -> None:
@@ -262,23 +322,23 @@ def _check_chain(invocation: Invocation, changed: list[ClientRow]) -> None:
         screen.note(f"memd {answer['version']} answers at {places.socket}")
 
 
-def _with_deadline(invocation: Invocation, chosen: list[ClientRow]) -> list[ClientRow]:
-    """Return the clients with a prompt deadline that suits the model's measured speed.
+def _measured_wait(invocation: Invocation, chosen: Sequence[ClientRow]) -> dict[str, int]:
+    """Return how long prompts may wait for the model, by its measured speed, as an extra.
 
-    They are unchanged with ``--dry-run``, without hooks or a model, or if the measuring failed.
+    It is none in a rehearsal, without hooks or a model, or if the measuring failed.
     """
     screen = invocation.screen
-    if invocation.options.dry_run or not any(map(uses_hooks, chosen)):
-        return chosen
+    if _is_rehearsal(invocation) or not any(client.has_hooks for client in chosen):
+        return {}
     try:
         if service_unit.provider(invocation.places.config) in {"", "command"}:
-            return chosen  # no model chooses memories
+            return {}  # no model chooses memories
         began = time.monotonic()
         answer = invocation.call("prefetch", cwd=invocation.cwd, **_MEASURED)
         took = time.monotonic() - began
     except MemdError as error:
         screen.note(f"the model was not measured: {error}")
-        return chosen
+        return {}
     wait = limits.HOOK_DEADLINE_MS
     if answer["strategy"] == "model":
         steps = 1000 * (_LEAST_SECONDS + _SPREAD * took) // _STEP_MS + 1
@@ -289,54 +349,14 @@ def _with_deadline(invocation: Invocation, chosen: list[ClientRow]) -> list[Clie
         screen.note(f"prompts get their memories without a model: {answer['note']}")
     else:
         screen.note(f"no memory here to measure the model with: prompts wait {wait} ms at most")
-    return [_with_pieces(client, JsonFile, wait=wait) for client in chosen]
-
-
-def _removes_all(invocation: Invocation) -> bool:
-    """Return whether all of memd is removed, and not only ``--messages`` or ``--rules``."""
-    options = invocation.options
-    return bool(options.remove and not (options.messages or options.rules))
-
-
-def _with_duties(
-    invocation: Invocation, chosen: list[ClientRow], named: Sequence[ClientRow]
-) -> list[ClientRow]:
-    """Return the clients that support the wanted duties, with these switched on or off.
-
-    The duties are ``--messages`` and ``--rules``. Raises Invalid if a named client lacks
-    one of them.
-    """
-    switches_on = not invocation.options.remove
-    duties = [duty for duty in (MESSAGES, RULES) if getattr(invocation.options, duty)]
-    for duty in duties:
-        for client in named:
-            if not can_have_duty(client, duty):
-                raise Invalid(_DUTY_REFUSED[duty].format(client.title), hint=_DUTY_HINTS[duty])
-        chosen = [client for client in chosen if can_have_duty(client, duty)]
-        if not switches_on:
-            chosen = [client for client in chosen if _is_connected(client)]
-    extras = dict.fromkeys(duties, switches_on)
-    return [_with_pieces(client, JsonFile | Copy, extras=extras) for client in chosen]
-
-
-def _is_connected(client: ClientRow) -> bool:
-    """Return whether memd is in a client's files; ``True`` if they cannot be read."""
-    try:
-        return bool(client.pieces) and state(client) not in {ABSENT, FOREIGN}
-    except MemdError:
-        return True
-
-
-def _has_hooks(client: ClientRow) -> bool:
-    """Return whether a client has hooks of memd's; ``True`` if its files cannot be read."""
-    return uses_hooks(client) and _is_connected(client)
+    return {WAIT: wait}
 
 
 def _print_status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
     """Print how each client is set up; return 1 unless all named or used ones are, and work."""
     rows, result, complete = [], [], True
     for client in chosen:
-        is_in_use = in_use(client, invocation.environ)
+        is_in_use = client.is_in_use(invocation.environ)
         try:
             set_up = state(client)
         except MemdError as error:
@@ -346,23 +366,16 @@ def _print_status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
             complete = complete and set_up == INSTALLED
         remarks: list[str] = []
         if set_up not in {"failed", ABSENT}:
-            remarks += [f"with {duty}" for duty in (MESSAGES, RULES) if has_duty(client, duty)]
+            remarks += [f"with {extra}" for extra in (MESSAGES, RULES) if has_extra(client, extra)]
         if set_up != ABSENT:
             checks = client_checks(client, invocation.places, invocation.environ)
             problems = [row["detail"] for row in checks if row["state"] != "ok"]
             remarks = [*problems, *remarks]
             complete = complete and not problems
         remarks += filter(None, [memory_switch(client, invocation.places.config)])
-        paths = [piece.path for piece in client.pieces]
-        result.append(
-            {
-                "client": client.name,
-                "here": is_in_use,
-                "state": set_up,
-                "files": paths,
-                "remarks": remarks,
-            }
-        )
+        paths = [part.path for part in client.parts]
+        facts = {"here": is_in_use, "state": set_up, "files": paths, "remarks": remarks}
+        result.append({"client": client.name, **facts})
         painted = invocation.screen.paint(set_up, _STYLES.get(set_up, "dim"))
         words = "; ".join([*paths[:1], *remarks])
         rows.append((client.name, painted, "here" if is_in_use else "", words))
@@ -370,19 +383,60 @@ def _print_status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
     return 0 if complete else 1
 
 
+def _may_remove_all(invocation: Invocation) -> bool:
+    """Return whether the person agrees to ``--remove --all``. Raise Invalid if nobody can."""
+    options = invocation.options
+    if not options.remove or options.client or options.messages or options.rules:
+        raise Invalid(_ALL_ALONE, hint="memctl setup --remove --all")
+    if options.yes or _is_rehearsal(invocation):
+        return True
+    if not can_ask(invocation):
+        raise Invalid(_NOBODY_TO_ASK, hint="memctl setup --remove --all --yes")
+    return person_agrees(invocation, _REMOVE_ALL)
+
+
+def _remove_rest(invocation: Invocation) -> list[str]:
+    """Remove the service, the spool and the tokens of teams, and end the daemon; return lines."""
+    places, screen = invocation.places, invocation.screen
+    rehearses = _is_rehearsal(invocation)
+    units = service.take_out(invocation, rehearses=rehearses)
+    tokens = sorted(Path(places.config).parent.glob("team-*.token"))
+    spool = [Path(places.spool)] if os.path.isdir(places.spool) else []
+    if not rehearses:
+        try:
+            invocation.stop()
+        except MemdError as error:
+            screen.note(str(error))
+        for token in tokens:
+            token.unlink(missing_ok=True)
+        for folder in spool:
+            shutil.rmtree(folder)
+    if tokens:
+        screen.note("a team's server takes this device's token until somebody there revokes it")
+    screen.note(
+        f"your memories stay, with their history in {places.state_dir} and your settings in "
+        f"{os.path.dirname(places.config)}"
+    )
+    word = "would remove" if rehearses else "removed"
+    return [f"{word} {path}" for path in (*units, *spool, *tokens)]
+
+
+def _remove_hook_if_unused(invocation: Invocation, rows: Sequence[ClientRow]) -> None:
+    """Delete the hook file, which all clients share, with the last set-up that names it."""
+    if not any(row.has_hooks and is_connected(row, by_hooks=True) for row in rows):
+        hook_file.remove(invocation.places)
+
+
 def _with_settings_file(client: ClientRow, path: str | None) -> ClientRow:
-    """Return a client with ``path`` as its only file. Raises Invalid for several."""
-    if path and len(client.pieces) != 1:
-        raise Invalid(_SEVERAL_FILES.format(client.name), hint="leave --settings out")
-    return _with_pieces(client, JsonFile, path=os.path.abspath(path)) if path else client
-
-
-def _with_pieces(client: ClientRow, kinds: Any, **values: Any) -> ClientRow:
-    """Return a client with these values set in its pieces of the given kinds."""
-    pieces = [
-        replace(piece, **values) if isinstance(piece, kinds) else piece for piece in client.pieces
-    ]
-    return replace(client, pieces=tuple(pieces))
+    """Return a client with another settings file, the first that it has. Raise Invalid."""
+    if not path or client.snippet:
+        return client
+    parts = list(client.parts)
+    for index, part in enumerate(parts):
+        if isinstance(part, SettingsPart):
+            parts[index] = replace(part, path=os.path.abspath(path))
+            return replace(client, parts=tuple(parts))
+    raise Invalid(_NO_SETTINGS.format(client.title), hint="leave --settings out")
 
 
 def _memctl_path(home: str) -> str:

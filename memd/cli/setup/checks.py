@@ -16,8 +16,8 @@ from memd.base.places import Places
 from memd.cli.setup import files, jsonc
 from memd.cli.setup.clients import ClientRow, Switch
 from memd.cli.setup.hooks import MESSAGES, RULES
-from memd.cli.setup.pieces import ABSENT, INSTALLED, JsonFile
-from memd.cli.setup.plan import has_duty, in_use, state, uses_hooks
+from memd.cli.setup.parts import ABSENT, INSTALLED, SettingsPart
+from memd.cli.setup.plan import has_extra, state
 from memd.client import hook_file
 
 # Names under which other programs that remember are run by clients.
@@ -39,15 +39,15 @@ def client_checks(client: ClientRow, places: Places, environ: Mapping[str, str])
         plugin_sentence = enabled_plugin(client)
         if plugin_sentence:
             yield _row(client, "ok", plugin_sentence, "")
-        elif in_use(client, environ):
+        elif client.is_in_use(environ):
             yield _row(client, "off", "not set up", remedy)
         return
     problems = [*_problems(client, set_up, places), *_other_memory_programs(client)]
     for detail, fix in problems:
         yield _row(client, "warning", detail, fix or remedy)
     if not problems:
-        extras = [f", with {extra}" for extra in (MESSAGES, RULES) if has_duty(client, extra)]
-        place = client.pieces[0].path if client.pieces else "the installer of memd connects it"
+        extras = [f", with {extra}" for extra in (MESSAGES, RULES) if has_extra(client, extra)]
+        place = client.parts[0].path if client.parts else "the installer of memd connects it"
         yield _row(client, "ok", "".join([place, *extras]), "")
 
 
@@ -58,7 +58,7 @@ def memory_switch(client: ClientRow, config: str) -> str:
     """
     if client.name != "claude-code":
         return ""
-    path = client.pieces[0].path
+    path = client.parts[0].path
     if value(path, ("autoMemoryEnabled",)) is not False:
         return ""
     said = f"autoMemoryEnabled is false in {path}"
@@ -98,8 +98,8 @@ def _problems(client: ClientRow, set_up: str, places: Places) -> Iterator[tuple[
     ``set_up`` is the state of the set-up; see ``plan.state``.
     """
     if set_up != INSTALLED:
-        yield f"{client.pieces[0].path} is {set_up}: it is not all that this memd writes", ""
-    if not uses_hooks(client):
+        yield f"{client.parts[0].path} is {set_up}: it is not all that this memd writes", ""
+    if not client.has_hooks:
         return
     # A link that the set-up made: hooks run this interpreter, whatever PATH says.
     python = f"{places.data_dir}/python"
@@ -129,7 +129,7 @@ def _policy_note(switch: Switch) -> str:
 
 def _plugin_switches(client: ClientRow) -> Mapping[str, Any]:
     """Return the client's plugins by name, each with whether it is enabled."""
-    plugins = value(client.pieces[0].path, ("enabledPlugins",)) if client.pieces else None
+    plugins = value(client.parts[0].path, ("enabledPlugins",)) if client.parts else None
     return plugins if isinstance(plugins, dict) else {}
 
 
@@ -139,10 +139,10 @@ def _other_memory_programs(client: ClientRow) -> Iterator[tuple[str, str]]:
     Two programs that learn from the same conversation contradict each other.
     """
     names = [name for name, enabled in _plugin_switches(client).items() if enabled is True]
-    for piece in client.pieces:
-        if isinstance(piece, JsonFile):
+    for part in client.parts:
+        if isinstance(part, SettingsPart):
             # The group that holds memd's server holds those of other programs too.
-            servers = (value(piece.path, path[:-1]) for path in piece.values)
+            servers = (value(part.path, path[:-1]) for path in part.values)
             names += [name for group in servers if isinstance(group, dict) for name in group]
     for name in names:
         if _MEMORY_PROGRAMS.search(name) and not name.startswith("memd"):

@@ -1,4 +1,4 @@
-"""The table of clients: the configuration files of each, and what memd writes into them.
+"""The table of clients: the configuration files of each, and what memd puts into them.
 
 An environment variable that moves a client's folder is honoured.
 """
@@ -6,49 +6,27 @@ An environment variable that moves a client's folder is honoured.
 import json
 import os
 import shlex
+import shutil
 import sys
 import sysconfig
 from collections.abc import Mapping
 from contextlib import suppress
-from importlib import metadata
+from typing import Any
 
 from msgspec import Struct
 
-from memd.cli.setup.hooks import MESSAGES, RULES, Hooks
-from memd.cli.setup.lines import Line
-from memd.cli.setup.pieces import Copy, JsonFile, Piece, TableEntry
+from memd.base.client_events import EventKind
+from memd.cli.setup.hooks import Hooks
+from memd.cli.setup.jsonc import Path
+from memd.cli.setup.parts import Copy, FilePart, Line, SettingsPart
 
 _THIS_FILE = os.path.abspath(__file__)
 _REPOSITORY = _THIS_FILE.rsplit("/", 4)[0]
 _COMPLETIONS = os.path.join(os.path.dirname(os.path.dirname(_THIS_FILE)), "completions")
-# Matchers of Claude Code: causes of a session's start, and names of tools.
+# Causes of a session's start in Claude Code, and its tools whose results memd stores if
+# context.hook_spill is on.
 _START_CAUSES = "startup|resume|clear|compact|fork"
-_WRITE_TOOLS = "Write|Edit|MultiEdit"
-# memd stores large results of these tools if context.hook_spill is on.
 _SPILL_TOOLS = "|Grep|WebFetch|mcp__.*"
-# The events of each client's hooks, with a matcher or ``None`` for all.
-_CLAUDE_EVENTS = {
-    "SessionStart": _START_CAUSES,
-    "UserPromptSubmit": None,
-    "Stop": None,
-    "PreCompact": None,
-    "SessionEnd": None,
-    "PostToolUse": _WRITE_TOOLS,
-}
-_CODEX_EVENTS: dict[str, str | None] = {
-    **dict.fromkeys(("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact")),
-    "SessionEnd": None,
-    "PostToolUse": "apply_patch|Write|Edit",
-}
-_GEMINI_EVENTS: dict[str, str | None] = {
-    **dict.fromkeys(("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd")),
-    "PreCompress": "manual",  # automatic ones come with every request and compress nothing
-    "AfterTool": "write_file|replace",
-}
-# Events added to deliver messages of other agents: every tool, and sub-agents.
-_CLAUDE_MESSAGE_EVENTS: dict[str, str | None] = dict.fromkeys(
-    ("PostToolUse", "SubagentStart", "SubagentStop")
-)
 _START_ANEW = "start it anew"
 
 
@@ -89,107 +67,64 @@ class MachineFacts(Struct, frozen=True):
             return f"{self.home}/Library/Application Support"
         return self.folder("XDG_CONFIG_HOME", ".config")
 
+    @property
+    def server(self) -> dict[str, Any]:
+        """The program that serves MCP to a client."""
+        return {"command": self.memctl, "args": ["mcp"]}
+
 
 class ClientRow(Struct, frozen=True):
-    """One client: its configuration files, and how to tell that it is installed.
+    """One client: memd's parts of its files, and how to tell that it is installed.
 
-    It counts as installed if its ``folder`` exists or one of ``programs``, names separated by
-    spaces, is on PATH. Without ``pieces`` memd's installer has connected it. ``next_step`` says
-    what the person does after the set-up.
+    It is in use if its ``program`` is on PATH or its ``folder`` exists. Without ``parts`` memd's
+    installer has connected it. ``next_step`` says what the person does after the set-up.
+    ``keeps`` says what the program itself keeps after a removal. ``snippet`` is what a person adds
+    to a file, and the file, where memd writes nothing: its parts are then what an older memd wrote.
     """
 
     name: str
     title: str
-    programs: str
-    folder: str
-    pieces: tuple[Piece, ...]
+    program: str = ""
+    folder: str = ""
+    parts: tuple[FilePart, ...] = ()
     next_step: str = _START_ANEW
     switches: tuple[Switch, ...] = ()
+    keeps: str = ""
+    snippet: tuple[str, str] | None = None
 
+    def is_in_use(self, environ: Mapping[str, str]) -> bool:
+        """Return whether the client seems installed."""
+        path = environ.get("PATH", os.defpath)
+        is_on_path = bool(self.program) and shutil.which(self.program, path=path) is not None
+        return is_on_path or os.path.isdir(self.folder)
 
-class Snippet(Struct, frozen=True):
-    """What a person adds to a client's file so that it runs memd's MCP server."""
-
-    title: str
-    path: str
-    text: str
-
-    def is_there(self) -> bool:
-        """Return whether the file names memctl: an older memd, or the person, wrote it there."""
-        with suppress(OSError), open(self.path, "rb") as file:
-            return b"memctl" in file.read()
-        return False
+    @property
+    def has_hooks(self) -> bool:
+        """Whether the client's settings run memd's hook file."""
+        return any(isinstance(part, SettingsPart) and part.hooks for part in self.parts)
 
 
 def table(machine: MachineFacts) -> tuple[ClientRow, ...]:
-    """Return all clients that memd knows how to set up."""
-    return (*_with_hooks(machine), *_with_plugins(machine), *_shells(machine))
-
-
-def _with_hooks(machine: MachineFacts) -> tuple[ClientRow, ...]:
-    """Return the clients that run memd's hook: Claude Code, Codex CLI and Gemini CLI."""
-    claude = machine.folder("CLAUDE_CONFIG_DIR", ".claude")
-    codex = machine.folder("CODEX_HOME", ".codex")
-    # GEMINI_CLI_HOME names the directory that holds .gemini.
-    gemini = machine.folder("GEMINI_CLI_HOME", "").rstrip("/") + "/.gemini"
-    hook, server = machine.hook, {"command": machine.memctl, "args": ["mcp"]}
-    of_gemini = Hooks(
-        "gemini",
-        hook,
-        _GEMINI_EVENTS,
-        "BeforeAgent",
-        milliseconds=True,
-        duty_events={MESSAGES: {"AfterTool": None}, RULES: {"BeforeTool": None}},
-    )
-    result_events = {"PostToolUse": _WRITE_TOOLS + _SPILL_TOOLS} if machine.spills else {}
-    subagent_events: dict[str, str | None] = {"SubagentStart": None} if machine.subagents else {}
-    rule_events: dict[str, dict[str, str | None]] = {RULES: {"PreToolUse": None}}
-    events = _CLAUDE_EVENTS | result_events | subagent_events
-    of_claude = Hooks(
-        "claude-code", hook, events, duty_events={MESSAGES: _CLAUDE_MESSAGE_EVENTS, **rule_events}
-    )
-    of_codex = Hooks(
-        "codex", hook, _CODEX_EVENTS, duty_events={MESSAGES: {"PostToolUse": None}, **rule_events}
-    )
-    command = f"claude mcp add --scope user memd -- {machine.memctl} mcp"
+    """Return all clients that memd knows."""
     return (
-        ClientRow(
-            "claude-code",
-            "Claude Code",
-            "claude",
-            claude,
-            (JsonFile(f"{claude}/settings.json", of_claude),),
-            f"it reads its hooks when it starts: start it anew. Its tools for memories: {command}",
-            switches=_claude_switches(claude, machine),
-        ),
-        ClientRow(
-            "codex",
-            "Codex CLI",
-            "codex",
-            codex,
-            (
-                JsonFile(f"{codex}/hooks.json", of_codex),
-                TableEntry(f"{codex}/config.toml", "mcp_servers", server),
-            ),
-            "it runs hooks only once you trust them: start it anew and say yes, or use /hooks",
-            switches=(Switch(f"{codex}/config.toml", ("features", "hooks"), off=False),),
-        ),
-        ClientRow(
-            "gemini",
-            "Gemini CLI",
-            "gemini",
-            gemini,
-            (JsonFile(f"{gemini}/settings.json", of_gemini, {("mcpServers", "memd"): server}),),
-            switches=tuple(
-                Switch(f"{folder}/settings.json", ("hooksConfig", "enabled"), off=False)
-                for folder in (gemini, "/etc/gemini-cli")
-            ),
-        ),
+        _claude_code(machine),
+        _codex(machine),
+        _gemini(machine),
+        _opencode(machine),
+        _neovim(machine),
+        *_shells(machine),
+        *_with_snippets(machine),
     )
 
 
-def _claude_switches(folder: str, machine: MachineFacts) -> tuple[Switch, ...]:
-    """Return the settings with which a user or administrator turns Claude Code's hooks off."""
+def _claude_code(machine: MachineFacts) -> ClientRow:
+    """Return Claude Code: hooks in its settings, the server among those of the user."""
+    folder = machine.folder("CLAUDE_CONFIG_DIR", ".claude")
+    servers = machine.folder("CLAUDE_CONFIG_DIR", "").rstrip("/") + "/.claude.json"
+    tools = "Write|Edit|MultiEdit" + (_SPILL_TOOLS if machine.spills else "")
+    matchers = {EventKind.SESSION_START: _START_CAUSES, EventKind.TOOL_USED: tools}
+    hooks = Hooks("claude-code", machine.hook, matchers, subagents=machine.subagents)
+    server = {"type": "stdio", **machine.server, "env": {}}
     policy = (
         "/Library/Application Support/ClaudeCode"
         if machine.platform == "darwin"
@@ -197,86 +132,136 @@ def _claude_switches(folder: str, machine: MachineFacts) -> tuple[Switch, ...]:
     )
     # An administrator's settings override those of users and projects.
     managed = f"{policy}/managed-settings.json"
-    own = [f"{folder}/settings.json", managed]
-    own += [f"{machine.cwd}/.claude/settings{kind}.json" for kind in ("", ".local")]
-    return (
-        *(Switch(path, ("disableAllHooks",), off=True) for path in own),
-        Switch(managed, ("allowManagedHooksOnly",), off=True),
+    settings = [f"{folder}/settings.json", managed]
+    settings += [f"{machine.cwd}/.claude/settings{kind}.json" for kind in ("", ".local")]
+    return ClientRow(
+        "claude-code",
+        "Claude Code",
+        "claude",
+        folder,
+        (
+            SettingsPart(f"{folder}/settings.json", hooks=hooks),
+            SettingsPart(servers, {("mcpServers", "memd"): server}),
+        ),
+        "it reads its hooks and servers when it starts: start it anew",
+        (
+            *(Switch(path, ("disableAllHooks",), off=True) for path in settings),
+            Switch(managed, ("allowManagedHooksOnly",), off=True),
+        ),
+        "permissions that you gave to its tools (mcp__memd__…) stay in its settings",
     )
 
 
-def snippets(machine: MachineFacts) -> dict[str, Snippet]:
-    """Return the clients whose files memd does not write, by name."""
-    server: dict[str, object] = {"command": machine.memctl, "args": ["mcp"]}
-    config = machine.folder("XDG_CONFIG_HOME", ".config")
+def _codex(machine: MachineFacts) -> ClientRow:
+    """Return Codex CLI."""
+    folder = machine.folder("CODEX_HOME", ".codex")
+    hooks = Hooks("codex", machine.hook, {EventKind.TOOL_USED: "apply_patch|Write|Edit"})
+    return ClientRow(
+        "codex",
+        "Codex CLI",
+        "codex",
+        folder,
+        (
+            SettingsPart(f"{folder}/hooks.json", hooks=hooks),
+            SettingsPart(f"{folder}/config.toml", {("mcp_servers", "memd"): machine.server}),
+        ),
+        "it runs hooks only once you trust them: start it anew and say yes, or use /hooks",
+        (Switch(f"{folder}/config.toml", ("features", "hooks"), off=False),),
+        f"it keeps the trust that you gave these hooks in {folder}/config.toml",
+    )
+
+
+def _gemini(machine: MachineFacts) -> ClientRow:
+    """Return Gemini CLI; GEMINI_CLI_HOME names the directory that holds .gemini."""
+    folder = machine.folder("GEMINI_CLI_HOME", "").rstrip("/") + "/.gemini"
+    matchers = {EventKind.TOOL_USED: "write_file|replace"}
+    hooks = Hooks("gemini", machine.hook, matchers, milliseconds=True)
+    values: dict[Path, Any] = {("mcpServers", "memd"): machine.server}
+    return ClientRow(
+        "gemini",
+        "Gemini CLI",
+        "gemini",
+        folder,
+        (SettingsPart(f"{folder}/settings.json", values, hooks),),
+        "start it anew; its tools for memories wait until you trust the folder (/permissions)",
+        tuple(
+            Switch(f"{place}/settings.json", ("hooksConfig", "enabled"), off=False)
+            for place in (folder, "/etc/gemini-cli")
+        ),
+    )
+
+
+def _opencode(machine: MachineFacts) -> ClientRow:
+    """Return OpenCode: a plugin, and the server in its configuration."""
+    folder = f"{machine.folder('XDG_CONFIG_HOME', '.config')}/opencode"
+    # OpenCode reads both names; if one exists, the person uses that one.
+    names = (f"{folder}/opencode.json", f"{folder}/opencode.jsonc")
+    settings = next((name for name in names if os.path.exists(name)), names[0])
+    server = {"type": "local", "command": [machine.memctl, "mcp"], "enabled": True}
+    plugin = _plugin_files("opencode", "memd.js", f"{folder}/plugins")
+    parts = (*plugin, SettingsPart(settings, {("mcp", "memd"): server}))
+    return ClientRow("opencode", "OpenCode", "opencode", folder, parts)
+
+
+def _neovim(machine: MachineFacts) -> ClientRow:
+    """Return Neovim, which gets a plugin."""
+    data = machine.folder("XDG_DATA_HOME", ".local/share")
+    return ClientRow(
+        "neovim",
+        "Neovim",
+        "nvim",
+        f"{machine.folder('XDG_CONFIG_HOME', '.config')}/nvim",
+        _plugin_files("neovim", "plugin/memd.lua", f"{data}/nvim/site/pack/memd/start/memd"),
+        "it loads the plugin when it starts: start it anew, and :helptags ALL once",
+    )
+
+
+def _with_snippets(machine: MachineFacts) -> tuple[ClientRow, ...]:
+    """Return the clients whose files memd does not write."""
+    server, config = machine.server, machine.folder("XDG_CONFIG_HOME", ".config")
     zed = f"{machine.home}/.config" if machine.platform == "darwin" else config
     copilot = f"{machine.folder('COPILOT_HOME', '.copilot')}/mcp-config.json"
+    desktop = f"{machine.config}/Claude/claude_desktop_config.json"
     goose = (
         "extensions:\n  memd:\n    enabled: true\n    type: stdio\n    name: memd\n"
         f"    cmd: {json.dumps(machine.memctl)}\n    args: [mcp]\n    timeout: 60"
     )
-    return {
-        "cursor": _json_snippet("Cursor", f"{machine.home}/.cursor/mcp.json", server),
-        "vscode": _json_snippet(
+    rows = (
+        ("cursor", "Cursor", f"{machine.home}/.cursor/mcp.json", "mcpServers", server),
+        (
+            "vscode",
             "Visual Studio Code",
             f"{machine.config}/Code/User/mcp.json",
-            {"type": "stdio", **server},
             "servers",
+            {"type": "stdio", **server},
         ),
-        "zed": _json_snippet(
-            "Zed", f"{zed}/zed/settings.json", {**server, "env": {}}, "context_servers"
+        ("zed", "Zed", f"{zed}/zed/settings.json", "context_servers", {**server, "env": {}}),
+        ("claude-desktop", "Claude Desktop", desktop, "mcpServers", server),
+        (
+            "copilot",
+            "Copilot CLI",
+            copilot,
+            "mcpServers",
+            {"type": "local", **server, "tools": ["*"]},
         ),
-        "claude-desktop": _json_snippet(
-            "Claude Desktop", f"{machine.config}/Claude/claude_desktop_config.json", server
-        ),
-        "copilot": _json_snippet(
-            "Copilot CLI", copilot, {"type": "local", **server, "tools": ["*"]}
-        ),
-        "goose": Snippet("goose", f"{config}/goose/config.yaml", goose),
-    }
-
-
-def _json_snippet(
-    title: str, path: str, server: dict[str, object], group: str = "mcpServers"
-) -> Snippet:
-    """Return the snippet of a client that keeps its servers in an object of a JSON file."""
-    return Snippet(title, path, json.dumps({group: {"memd": server}}, indent=2))
-
-
-def _with_plugins(machine: MachineFacts) -> tuple[ClientRow, ...]:
-    """Return the clients that get a plugin: OpenCode and Neovim."""
-    config = machine.folder("XDG_CONFIG_HOME", ".config")
-    packages = f"{machine.folder('XDG_DATA_HOME', '.local/share')}/nvim/site/pack/memd/start/memd"
-    opencode = f"{config}/opencode"
-    # OpenCode reads both names; if one exists, the person uses that one.
-    names = (f"{opencode}/opencode.json", f"{opencode}/opencode.jsonc")
-    settings = next((name for name in names if os.path.exists(name)), names[0])
-    server = {"type": "local", "command": [machine.memctl, "mcp"], "enabled": True}
+    )
     return (
-        ClientRow(
-            "opencode",
-            "OpenCode",
-            "opencode",
-            opencode,
-            (
-                *_plugin_files("opencode", "memd.js", f"{opencode}/plugins"),
-                JsonFile(settings, None, {("mcp", "memd"): server}),
-            ),
+        *(
+            ClientRow(
+                name,
+                title,
+                parts=(SettingsPart(path, {(group, "memd"): entry}),),
+                snippet=(json.dumps({group: {"memd": entry}}, indent=2), path),
+            )
+            for name, title, path, group, entry in rows
         ),
-        ClientRow(
-            "neovim",
-            "Neovim",
-            "nvim",
-            f"{config}/nvim",
-            _plugin_files("neovim", "plugin/memd.lua", packages),
-            "it loads the plugin when it starts: start it anew, and :helptags ALL once",
-        ),
+        ClientRow("goose", "goose", snippet=(goose, f"{config}/goose/config.yaml")),
     )
 
 
 def _shells(machine: MachineFacts) -> tuple[ClientRow, ...]:
     """Return the shells; each gets a completion file for memctl, zsh a line in .zshrc as well."""
-    config = f"{machine.folder('XDG_CONFIG_HOME', '.config')}/fish"
+    fish = f"{machine.folder('XDG_CONFIG_HOME', '.config')}/fish"
     data = machine.folder("XDG_DATA_HOME", ".local/share")
     functions = f"{data}/zsh/site-functions"
     line = (
@@ -287,7 +272,7 @@ def _shells(machine: MachineFacts) -> tuple[ClientRow, ...]:
     target_paths = {
         "bash": f"{data}/bash-completion/completions/memctl",
         "zsh": f"{functions}/_memctl",
-        "fish": f"{config}/completions/memctl.fish",
+        "fish": f"{fish}/completions/memctl.fish",
     }
     needs = {"bash": "the package bash-completion", "zsh": "compinit in .zshrc"}
     # Every machine has bash, so only the login shell counts as in use.
@@ -297,7 +282,7 @@ def _shells(machine: MachineFacts) -> tuple[ClientRow, ...]:
             shell,
             f"completion in {shell}",
             shell if shell == login_shell else "",
-            config if shell == "fish" else "",
+            fish if shell == "fish" else "",
             (
                 # A file that the installer of memd puts in place is the installer's to remove.
                 *(() if _is_installed(path) else (_completion_file(shell, path),)),
@@ -318,6 +303,8 @@ def _is_installed(path: str) -> bool:
     """Return whether an installer put a file in place: pipx makes links, pip records its files."""
     if not os.path.isfile(path) or os.path.islink(path):
         return os.path.isfile(path)
+    from importlib import metadata  # noqa: PLC0415 - 10 ms, and seldom needed
+
     with suppress(metadata.PackageNotFoundError):
         recorded = metadata.files("memdir-daemon") or ()
         name, real_path = os.path.basename(path), os.path.realpath(path)

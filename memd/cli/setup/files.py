@@ -1,8 +1,8 @@
 """Read, back up and replace the configuration files of clients.
 
 Rules of this file
-- Anything but a plain file of at most MAX_BYTES is refused. A file without write permission is not
-  written, even by a user who may write everything.
+- Anything but a plain file of this user and of at most MAX_BYTES is refused. A file without write
+  permission is not written, even by a user who may write everything.
 - New content replaces the old in one rename, and only if the file still holds what was read.
   The file's mode stays; a link stays a link.
 - Beside a file there is at most one copy, ``<path>.memd-backup``, which only its owner may read. A
@@ -12,7 +12,7 @@ Rules of this file
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 
 from memd.base.errors import Busy, Refused
@@ -20,6 +20,7 @@ from memd.base.errors import Busy, Refused
 MAX_BYTES = 4 * 1024 * 1024
 BACKUP = ".memd-backup"
 _NO_FILE = "it is no plain file"
+_OTHER_USER = "it belongs to another user"
 _TOO_LARGE = f"it is larger than {MAX_BYTES} bytes"
 _READ_ONLY = "it is read-only"
 
@@ -29,7 +30,7 @@ def file_refused(path: str, cause: str) -> Refused:
     return Refused(
         f"{path} is left as it is: {cause}",
         exit_status=78,
-        hint="mend it, or add what memctl setup --dry-run shows by hand; nothing was written",
+        hint="mend it, or add what memctl setup --diff shows by hand; nothing was written",
         path=path,
     )
 
@@ -58,11 +59,34 @@ def write(path: str, content: bytes | None, base: bytes | None) -> None:
 
     ``None`` as content deletes the file. Raise Busy and Refused.
     """
-    real_path = os.path.realpath(path)
+    real_path, draft = os.path.realpath(path), None
     try:
-        _write(path, real_path, content, base)
+        os.makedirs(os.path.dirname(real_path), mode=0o700, exist_ok=True)
+        if content is not None:
+            mode = 0o600 if base is None else os.stat(real_path).st_mode & 0o7777
+            draft = _create_draft(real_path, content, mode)
+        if read(path) == base:
+            _replace(real_path, draft)
+            return
     except OSError as error:
         raise file_refused(path, error.strerror or str(error)) from error
+    finally:
+        if draft is not None:
+            _delete(draft)  # unless it was renamed
+    raise Busy(
+        f"{path} changed while it was being edited; nothing was written to it", hint="run it again"
+    )
+
+
+def check_may_be_written(path: str) -> None:
+    """Raise Refused if the file exists and is read-only or another user's."""
+    with suppress(FileNotFoundError):
+        status = os.stat(path)
+        # By the mode and not by os.access, since root may write every file.
+        if not status.st_mode & 0o222:
+            raise file_refused(path, _READ_ONLY)
+        if status.st_uid != os.getuid():
+            raise file_refused(path, _OTHER_USER)
 
 
 def original(path: str, is_ours: Callable[[bytes], bool]) -> bytes | None:
@@ -80,81 +104,62 @@ def keep_one_backup(path: str, content: bytes | None) -> list[str]:
     Raise Refused.
     """
     backup = path + BACKUP
-    if content is not None and not _is_private_copy(backup, content):
-        _back_up(path, content)
-    surplus = [copy for copy in copies(path) if content is None or copy != backup]
-    for copy in surplus:
-        try:
+    try:
+        if content is not None and not _is_private_copy(backup, content):
+            _replace(backup, _create_draft(backup, content, 0o600))
+        surplus = [copy for copy in copies(path) if content is None or copy != backup]
+        for copy in surplus:
             os.unlink(copy)
-        except OSError as error:
-            raise file_refused(copy, error.strerror or str(error)) from error
+    except OSError as error:
+        raise file_refused(path, error.strerror or str(error)) from error
     return surplus
 
 
 def copies(path: str) -> list[str]:
     """Return the paths of all that setup made beside a file: backups, and drafts it left."""
-    real_path = os.path.realpath(path)
-    return [*_backups(path), *_abandoned_drafts(path + BACKUP), *_abandoned_drafts(real_path)]
+    drafts = [
+        (copy, pid)
+        for base in (path + BACKUP, os.path.realpath(path))
+        for copy, pid in _siblings(base, r"\.{}\.memd-([1-9][0-9]*)")
+    ]
+    return [*_backups(path), *(draft for draft, pid in drafts if not _is_running(int(pid)))]
 
 
-def check_is_writable(path: str) -> None:
-    """Raise Refused if the file exists and its mode has no write permission."""
-    with suppress(FileNotFoundError):
-        # By the mode and not by os.access, since root may write every file.
-        if not os.stat(path).st_mode & 0o222:
-            raise file_refused(path, _READ_ONLY)
+def _backups(path: str) -> list[str]:
+    """Return the paths of a file's backups, the newest first."""
+    # Only older versions of memd numbered them, so the one without a number is the newest.
+    backups = _siblings(path + BACKUP, r"{}(?:-([1-9][0-9]*))?")
+    return [copy for copy, _ in sorted(backups, key=lambda each: -int(each[1] or 10**9))]
 
 
-def _write(path: str, real_path: str, content: bytes | None, base: bytes | None) -> None:
-    """Write the content to a draft beside the file at ``real_path``, then rename it over that."""
-    folder = os.path.dirname(real_path)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    draft = None
-    if content is not None:
-        mode = 0o600 if base is None else os.stat(real_path).st_mode & 0o7777
-        draft = _create_draft(real_path, content, mode)
-    try:
-        _replace(path, real_path, draft, base)
-    except BaseException:
-        if draft is not None:
-            _delete(draft)
-        raise
-    _sync_directory(folder)
+def _siblings(path: str, pattern: str) -> list[tuple[str, str]]:
+    """Return the regular files in a file's folder whose names match, with the matched number.
 
-
-def _replace(path: str, real_path: str, draft: str | None, base: bytes | None) -> None:
-    """Rename the draft over the file at ``real_path``, or delete that if there is no draft.
-
-    Raise Busy if the file no longer holds ``base``.
+    ``{}`` in the pattern stands for the file's name.
     """
-    if read(path) != base:
-        raise Busy(
-            f"{path} changed while it was being edited; nothing was written to it",
-            hint="run it again",
-        )
-    if draft is None:
-        os.unlink(real_path)
-    else:
-        os.rename(draft, real_path)
+    folder, name = os.path.split(path)
+    names = re.compile(pattern.format(re.escape(name)))
+    siblings = []
+    with suppress(OSError), os.scandir(folder or ".") as entries:
+        for entry in entries:
+            match = names.fullmatch(entry.name)
+            if match and entry.is_file(follow_symlinks=False):
+                siblings.append((f"{folder}/{entry.name}", match[1] or ""))
+    return siblings
 
 
-def _back_up(path: str, content: bytes) -> None:
-    """Make these bytes a file's backup of this version. Raise Refused."""
-    backup = path + BACKUP
-    try:
-        draft = _create_draft(backup, content, 0o600)
-        os.rename(draft, backup)
-        _sync_directory(os.path.dirname(path))
-    except OSError as error:
-        raise file_refused(path, error.strerror or str(error)) from error
+def _is_private_copy(backup: str, content: bytes) -> bool:
+    """Return whether a backup holds these bytes and only its owner may read it."""
+    with suppress(FileNotFoundError):
+        return not os.lstat(backup).st_mode & 0o077 and read(backup) == content
+    return False
 
 
 def _create_draft(path: str, content: bytes, mode: int) -> str:
     """Write a draft of the file at ``path`` beside it, sync it and return its path."""
     folder, name = os.path.split(path)
     draft = f"{folder}/.{name}.memd-{os.getpid()}"
-    with suppress(FileNotFoundError):
-        os.unlink(draft)  # of an earlier process with this number
+    _delete(draft)  # of an earlier process with this number
     # 0600 until the content is in: a settings file can hold credentials.
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
@@ -169,41 +174,23 @@ def _create_draft(path: str, content: bytes, mode: int) -> str:
     return draft
 
 
+def _replace(path: str, draft: str | None) -> None:
+    """Rename a draft over a file, or delete the file if there is none; sync the folder."""
+    if draft is None:
+        os.unlink(path)
+    else:
+        os.rename(draft, path)
+    descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _delete(path: str) -> None:
     """Delete a file if that is possible."""
     with suppress(OSError):
         os.unlink(path)
-
-
-def _is_private_copy(backup: str, content: bytes) -> bool:
-    """Return whether a backup holds these bytes and only its owner may read it."""
-    with suppress(FileNotFoundError):
-        return not os.lstat(backup).st_mode & 0o077 and read(backup) == content
-    return False
-
-
-def _backups(path: str) -> list[str]:
-    """Return the paths of a file's backups, the newest first."""
-    pattern = re.compile(re.escape(os.path.basename(path) + BACKUP) + r"(?:-([1-9][0-9]*))?")
-    # Only older versions of memd numbered them, so the one without a number is the newest.
-    backups = [(number == "", int(number or 0), copy) for copy, number in _siblings(path, pattern)]
-    return [copy for _, _, copy in sorted(backups, reverse=True)]
-
-
-def _abandoned_drafts(path: str) -> list[str]:
-    """Return the paths of a file's drafts whose processes ended without renaming them."""
-    pattern = re.compile(rf"\.{re.escape(os.path.basename(path))}\.memd-([1-9][0-9]*)")
-    return [draft for draft, pid in _siblings(path, pattern) if not _is_running(int(pid))]
-
-
-def _siblings(path: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-    """Yield the regular files in a file's folder whose names match, with the matched number."""
-    start = path.removesuffix(os.path.basename(path))
-    with suppress(OSError), os.scandir(start) as entries:
-        for entry in entries:
-            match = pattern.fullmatch(entry.name)
-            if match and entry.is_file(follow_symlinks=False):
-                yield start + entry.name, match[1] or ""
 
 
 def _is_running(pid: int) -> bool:
@@ -215,12 +202,3 @@ def _is_running(pid: int) -> bool:
     except PermissionError:
         pass
     return True
-
-
-def _sync_directory(path: str) -> None:
-    """Sync a directory, so that a rename in it survives a power failure."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

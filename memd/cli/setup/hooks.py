@@ -1,4 +1,12 @@
-"""The commands with which a client's configuration runs memd's hook, one for each event."""
+"""The command lines with which a client's configuration runs memd's hook, one for each event.
+
+Rules of this file
+- Which events a client has, and what they mean, is in ``base.client_events``.
+- A line begins with ``: memd;``, since clients list hooks by the beginning of their lines.
+- It ends with 0 and prints nothing whatever is missing. Status 2 would block a prompt, and Python
+  ends with 2 for a missing script, a shell where it cannot fork or redirect.
+- A line is memd's if it names memd's hook file, also where an older memd wrote it.
+"""
 
 import re
 import shlex
@@ -6,72 +14,75 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
 
-_DEADLINE_VARIABLE = "MEMD_HOOK_DEADLINE_MS"
-_DEADLINE_IN_COMMAND = re.compile(rf"\b{_DEADLINE_VARIABLE}=([0-9]{{1,5}}) ")
+from memd.base.client_events import EVENTS, EventKind
+
+# What a set-up may have besides: messages of agents, rules asked before each tool, and how many
+# milliseconds a hook may keep a prompt waiting (0 for the usual time).
+MESSAGES, RULES, WAIT = "messages", "rules", "wait"
+_TIMEOUT = 3  # seconds after which a client stops a hook; the hook itself gives up earlier
+_DEADLINE = re.compile(r"\bMEMD_HOOK_DEADLINE_MS=([0-9]{1,5}) ")
 # Where the hook file is now, and where older versions had it: in the package.
 _HOOK_FILES = ("memd/hook.py", "memd/cli/hook.py")
-MESSAGES, RULES = (
-    "messages",
-    "rules",
-)  # optional duties of hooks; ``Hooks.duty_events`` has their events
-# Seconds after which a client stops a hook; the hook itself gives up earlier.
-TIMEOUT = 3
+_RULE_EVENTS = ("PreToolUse", "BeforeTool")
+
+Extras = Mapping[str, int]  # MESSAGES, RULES and WAIT, each with a truth value or number
 
 
 class Hooks(Struct, frozen=True):
     """The hooks of one client; ``file`` is the absolute path of the hook file.
 
-    ``events`` maps the client's event names to a matcher, a regex for tool names or sources, or
-    ``None`` for all. ``prompt`` is the event for which a person waits. ``milliseconds`` says that
-    the client's time limits are in ms, not s. ``duty_events`` has further events, or wider
-    matchers, for the duties MESSAGES (deliver messages of agents) and RULES (ask before a tool
-    runs). ``messages`` says whether the hook delivers messages.
+    ``matchers`` has a regex of tools or causes for kinds of events that are not heard of all.
+    ``subagents`` says that starts of sub-agents are heard of without messages too, ``milliseconds``
+    that the client's time limits are in ms, not s.
     """
 
     client: str
     file: str
-    events: Mapping[str, str | None]
-    prompt: str = "UserPromptSubmit"
+    matchers: Mapping[EventKind, str]
+    subagents: bool = False
     milliseconds: bool = False
-    duty_events: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
-    messages: bool = False
 
-    def with_duty(self, duty: str) -> "Hooks":
-        """Return the same hooks with one more duty: MESSAGES or RULES."""
-        events = {**self.events, **self.duty_events.get(duty, {})}
-        return replace(self, events=events, messages=self.messages or duty == MESSAGES)
+    def groups(self, extras: Extras) -> dict[str, dict[str, Any]]:
+        """Return the entry of each event's list in the client's configuration."""
+        groups = {}
+        for name, kind in EVENTS[self.client].items():
+            event, _, trigger = name.partition(" ")
+            if self._is_heard(kind, extras):
+                matcher = trigger or self.matchers.get(kind)
+                if kind is EventKind.TOOL_USED and extras.get(MESSAGES):
+                    matcher = None  # a message may come behind any tool
+                group = {"matcher": matcher} if matcher else {}
+                groups[event] = {**group, "hooks": [self._item(event, kind, extras)]}
+        return groups
 
-    def group(self, event: str, wait: int = 0) -> dict[str, Any]:
-        """Return the entry for an event's list in the client's configuration.
+    def _is_heard(self, kind: EventKind, extras: Extras) -> bool:
+        """Return whether the set-up has a hook for a kind of event."""
+        messages = bool(extras.get(MESSAGES))
+        optional = {
+            EventKind.TOOL_ASKED: bool(extras.get(RULES)),
+            EventKind.SUBAGENT_START: messages or self.subagents,
+            EventKind.SUBAGENT_END: messages,
+        }
+        return optional.get(kind, True)
 
-        ``wait`` is how long the hook may keep a prompt waiting in ms, 0 for the usual time.
-        """
-        matcher = self.events[event]
-        group: dict[str, Any] = {} if matcher is None else {"matcher": matcher}
-        command = self._command(event, wait if event == self.prompt else 0)
-        timeout = TIMEOUT * 1000 if self.milliseconds else TIMEOUT
-        return group | {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
-
-    def _command(self, event: str, wait: int) -> str:
-        """Return the shell command that runs the hook for an event.
-
-        It exits with 0 and prints nothing whatever is missing. Status 2 would block a prompt, and
-        Python exits with 2 for a missing script, a shell if it cannot fork or redirect.
-        """
+    def _item(self, event: str, kind: EventKind, extras: Extras) -> dict[str, Any]:
+        """Return the hook of an event, with the shell command that runs memd's hook file."""
         # If memd's interpreter is gone, the system's python3 logs how to remove the hook. Not on
         # macOS: there python3 may open a dialog that offers to install it.
         fallback = "exit 0" if sys.platform == "darwin" else "p=python3"
-        deadline = f"{_DEADLINE_VARIABLE}={wait} " if wait else ""
-        args = f"{event} {MESSAGES}" if self.messages else event
+        wait = extras.get(WAIT) if kind is EventKind.PROMPT else 0
+        deadline = f"MEMD_HOOK_DEADLINE_MS={wait} " if wait else ""
+        words = f"{event} {MESSAGES}" if extras.get(MESSAGES) else event
         command = (
             f"trap 'exit 0' 0; exec 2>/dev/null; h={shlex.quote(self.file)}; p=${{h%hook.py}}python"
-            f'; [ -x "$p" ] || {fallback}; {deadline}"$p" -I -S "$h" {self.client} {args}; exit 0'
+            f'; [ -x "$p" ] || {fallback}; {deadline}"$p" -I -S "$h" {self.client} {words}; exit 0'
         )
-        # Codex runs commands in the login shell, which may not understand this syntax (fish).
-        return f"/bin/sh -c {shlex.quote(command)}" if self.client == "codex" else command
+        if self.client == "codex":  # it runs lines in the login shell, perhaps fish
+            command = f"exec /bin/sh -c {shlex.quote(command)}"
+        timeout = _TIMEOUT * 1000 if self.milliseconds else _TIMEOUT
+        return {"type": "command", "command": f": memd; {command}", "timeout": timeout}
 
 
 def is_ours(item: object) -> bool:
@@ -84,12 +95,17 @@ def is_ours(item: object) -> bool:
     return any(file in text for text in texts for file in _HOOK_FILES)
 
 
-def deadline_ms(item: Mapping[str, Any]) -> int:
-    """Return how long memd's hook ``item`` may keep a prompt waiting in ms, 0 for the default."""
-    match = _DEADLINE_IN_COMMAND.search(str(item.get("command", "")))
-    return int(match[1]) if match else 0
-
-
-def delivers_messages(item: Mapping[str, Any]) -> bool:
-    """Return whether memd's hook ``item`` delivers messages of other agents."""
-    return f" {MESSAGES}; exit 0" in str(item.get("command", ""))
+def extras_of(groups: Mapping[str, list[Any]]) -> dict[str, int]:
+    """Return the extras of memd's hooks in a file, given as lists of groups by event."""
+    commands = [
+        str(item.get("command", ""))
+        for event_groups in groups.values()
+        for group in event_groups
+        for item in group["hooks"]
+    ]
+    waits = [int(match[1]) for match in map(_DEADLINE.search, commands) if match]
+    return {
+        MESSAGES: any(f" {MESSAGES}; exit 0" in command for command in commands),
+        RULES: not {*_RULE_EVENTS}.isdisjoint(groups),
+        WAIT: max(waits, default=0),
+    }

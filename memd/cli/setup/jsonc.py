@@ -13,6 +13,7 @@ Rules of this file
 import json
 import re
 from collections.abc import Container, Iterator
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct, field
@@ -77,6 +78,7 @@ class Child(Struct):
     comma: int = -1
 
 
+@lru_cache(maxsize=4)
 def parse(text: str) -> Node | None:
     """Return the root value of a text, ``None`` if it holds only white space and comments."""
     start = _skip_gap(text, 0)

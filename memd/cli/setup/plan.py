@@ -2,8 +2,6 @@
 
 import difflib
 import os
-import shutil
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
@@ -11,21 +9,29 @@ from msgspec import Struct
 from memd.base.errors import Refused
 from memd.cli.setup import files
 from memd.cli.setup.clients import ClientRow
-from memd.cli.setup.hooks import MESSAGES
-from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, OUTDATED, Copy, JsonFile, Piece
+from memd.cli.setup.hooks import Extras
+from memd.cli.setup.parts import (
+    FOREIGN,
+    INSTALLED,
+    OUTDATED,
+    Copy,
+    FilePart,
+    SettingsPart,
+    can_have,
+)
 
 
 class ClientEdit(Struct, frozen=True):
     """One file of a client with its bytes before and after the edit; ``None`` for no file."""
 
-    piece: Piece
+    part: FilePart
     before: bytes | None
     after: bytes | None
 
     @property
     def diff(self) -> str:
         """The edit as a unified diff."""
-        path = self.piece.path
+        path = self.part.path
         old, new = (
             (content or b"").decode(errors="replace").splitlines(keepends=True)
             for content in (self.before, self.after)
@@ -38,29 +44,34 @@ class ClientEdit(Struct, frozen=True):
 
         A backup is made when memd comes into a file. Raise Refused and Busy.
         """
-        piece, backup = self.piece, None
-        if self.after is not None and not _has_piece(piece, self.before):
-            files.keep_one_backup(piece.path, self.before)
-            backup = None if self.before is None else piece.path + files.BACKUP
-        files.write(piece.path, self.after, self.before)
-        if isinstance(piece, Copy) and self.after is None:
+        path, before, backup = self.part.path, self.before, None
+        is_new = before is None or not self.part.is_in(before)
+        if self.after is not None and is_new:
+            files.keep_one_backup(path, before)
+            backup = None if before is None else path + files.BACKUP
+        files.write(path, self.after, before)
+        if isinstance(self.part, Copy) and self.after is None:
             with suppress(OSError):
-                os.removedirs(os.path.dirname(piece.path))  # deletes only folders that are empty
+                os.removedirs(os.path.dirname(path))  # deletes only folders that are empty
         return backup
 
 
-def changes(client: ClientRow, *, remove: bool) -> tuple[ClientEdit, ...]:
-    """Return the edits that set a client up, or remove its set-up.
+def edits(client: ClientRow, extras: Extras, *, remove: bool) -> tuple[ClientEdit, ...]:
+    """Return the edits that set a client up with extras, or remove its set-up.
 
     Raise Refused if any one file cannot be edited: then none is.
     """
     plan = []
-    for piece in client.pieces:
-        before = files.read(piece.path)
-        after = _without_piece(piece, before) if remove else piece.with_part(before)
+    for part in client.parts:
+        before = files.read(part.path)
+        after = before
+        if not remove:
+            after = part.put(before, extras)
+        elif before is not None and part.is_in(before):
+            after = part.without(before, _original(part))
         if after != before:
-            files.check_is_writable(piece.path)
-            plan.append(ClientEdit(piece, before, after))
+            files.check_may_be_written(part.path)
+            plan.append(ClientEdit(part, before, after))
     return tuple(plan)
 
 
@@ -70,15 +81,11 @@ def tidy(client: ClientRow) -> list[str]:
     Return the paths that were deleted. Raise Refused.
     """
     deleted = []
-    for piece in client.pieces:
-        is_set_up = _has_piece(piece, files.read(piece.path))
-        deleted += files.keep_one_backup(piece.path, _original(piece) if is_set_up else None)
+    for part in client.parts:
+        content = files.read(part.path)
+        is_set_up = content is not None and part.is_in(content)
+        deleted += files.keep_one_backup(part.path, _original(part) if is_set_up else None)
     return deleted
-
-
-def has_copies(client: ClientRow) -> bool:
-    """Return whether an earlier setup left backups or drafts beside a client's files."""
-    return any(files.copies(piece.path) for piece in client.pieces)
 
 
 def state(client: ClientRow) -> str:
@@ -86,77 +93,46 @@ def state(client: ClientRow) -> str:
 
     Without files it is installed. Raise Refused.
     """
-    states = {piece.state(files.read(piece.path)) for piece in client.pieces} or {INSTALLED}
+    states = {part.state(files.read(part.path)) for part in client.parts} or {INSTALLED}
     if len(states) == 1:
         return states.pop()
     return FOREIGN if FOREIGN in states else OUTDATED
 
 
-def in_use(client: ClientRow, environ: Mapping[str, str]) -> bool:
-    """Return whether a client seems installed: a program on PATH, or its folder exists."""
-    path = environ.get("PATH", os.defpath)
-    programs = (shutil.which(name, path=path) for name in client.programs.split())
-    return any(programs) or os.path.isdir(client.folder)
-
-
-def uses_hooks(client: ClientRow) -> bool:
-    """Return whether a client's configuration runs memd's hook file."""
-    return any(getattr(piece, "hooks", None) for piece in client.pieces)
-
-
-def can_have_duty(client: ClientRow, duty: str) -> bool:
-    """Return whether memd can take on a duty, MESSAGES or RULES, in a client."""
-    return any(piece.can_have_duty(duty) for piece in _pieces_with_duties(client))
-
-
-def has_duty(client: ClientRow, duty: str) -> bool:
-    """Return whether a client is set up for a duty, MESSAGES or RULES. Raise Refused."""
-    return any(
-        piece.has_duty(duty, files.read(piece.path)) for piece in _pieces_with_duties(client)
-    )
-
-
-def delivers(client: ClientRow) -> bool:
-    """Return whether a client is set up to deliver messages. Raise Refused."""
-    return has_duty(client, MESSAGES)
-
-
-def hooks_are_used(clients: Sequence[ClientRow]) -> bool:
-    """Return whether the files of any of these clients still name the hook file."""
-    for client in filter(uses_hooks, clients):
-        try:
-            if state(client) != ABSENT:
-                return True
-        except Refused:
-            return True  # it may name the hook file
-    return False
-
-
-def _pieces_with_duties(client: ClientRow) -> list[JsonFile | Copy]:
-    """Return the files of a client that can have duties: MESSAGES or RULES."""
-    return [piece for piece in client.pieces if isinstance(piece, JsonFile | Copy)]
-
-
-def _without_piece(piece: Piece, before: bytes | None) -> bytes | None:
-    """Return a file's content without memd's part; ``before`` itself if memd has no part in it."""
-    if before is None or not _has_piece(piece, before):
-        return before
-    return piece.without_part(before, _original(piece))
-
-
-def _original(piece: Piece) -> bytes | None:
-    """Return a file's content from before memd came in, ``None`` if no backup has it."""
-    return files.original(piece.path, lambda content: _may_have_piece(piece, content))
-
-
-def _has_piece(piece: Piece, content: bytes | None) -> bool:
-    """Return whether a content has memd's part. Raise Refused."""
-    return piece.state(content) in {INSTALLED, OUTDATED}
-
-
-def _may_have_piece(piece: Piece, content: bytes) -> bool:
-    """Return whether a content has memd's part; also if it cannot be read."""
+def is_connected(client: ClientRow, *, by_hooks: bool = False) -> bool:
+    """Return whether memd is in a client's files, or its hooks; ``True`` if they cannot be read."""
     try:
-        return _has_piece(piece, content)
+        return any(
+            part.is_in(files.read(part.path) or b"")
+            for part in client.parts
+            if not by_hooks or (isinstance(part, SettingsPart) and part.hooks)
+        )
     except Refused:
-        return True  # unreadable: cannot serve as the original
+        return True
+
+
+def leaves_traces(client: ClientRow) -> bool:
+    """Return whether a removal finds anything: memd in a client's files, or copies beside them."""
+    return is_connected(client) or any(files.copies(part.path) for part in client.parts)
+
+
+def can_have_extra(client: ClientRow, extra: str) -> bool:
+    """Return whether a client can be set up with an extra: MESSAGES or RULES."""
+    return any(extra in can_have(part) for part in client.parts)
+
+
+def has_extra(client: ClientRow, extra: str) -> bool:
+    """Return whether a client is set up with an extra. Raise Refused."""
+    return any(part.extras(files.read(part.path) or b"").get(extra, False) for part in client.parts)
+
+
+def _original(part: FilePart) -> bytes | None:
+    """Return a file's content from before memd came in, ``None`` if no backup has it."""
+
+    def may_be_in(content: bytes) -> bool:
+        try:
+            return part.is_in(content)
+        except Refused:
+            return True  # unreadable: cannot serve as the original
+
+    return files.original(part.path, may_be_in)

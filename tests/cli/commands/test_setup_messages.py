@@ -25,7 +25,7 @@ def test_hooks_deliver_until_that_is_taken_out(home: Home, client: str) -> None:
     path = Path(home.path, name)
     memctl(home, "setup", client)
     plain = path.read_bytes()
-    shown = memctl(home, "setup", client, "--messages", "--dry-run")
+    shown = memctl(home, "setup", client, "--messages", "--diff")
     assert (path.read_bytes(), shown.status) == (plain, 0)
     assert f"{event} messages; exit 0" in shown.out
     assert memctl(home, "setup", client, "--messages").status == 0

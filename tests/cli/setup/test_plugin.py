@@ -1,10 +1,11 @@
-"""The plugin of Claude Code (clients/claude-code) beside the hooks that set-up writes."""
+"""The plugins of Claude Code and OpenCode, beside what set-up writes."""
 
 import json
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from memd.base.client_events import EVENTS
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 from tests.cli.setup.settings import settings_file
@@ -40,6 +41,12 @@ def test_it_hears_the_same_events(home: Home) -> None:
     assert matchers[0] == matchers[1]
     named = {event: hook["args"] for event, (group,) in hooks.items() for hook in group["hooks"]}
     assert named == {event: [event] for event in hooks}
+
+
+def test_opencode_hands_on_the_events_that_memd_knows() -> None:
+    """The plugin of OpenCode names each event that the daemon answers."""
+    source = (ROOT / "clients/opencode/memd.js").read_text()
+    assert all(f'event: "{event}"' in source for event in EVENTS["opencode"])
 
 
 def test_its_hook_runs_where_the_settings_do_not(home: Home) -> None:
