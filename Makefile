@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test full explore net net-full test-postgres check check-types check-rules size format crash fuzz soak soak-outside bench bench-load bench-recall bench-extract e2e docs dist dist-check packages sbom clean
+.PHONY: demo test full explore net net-full test-postgres check check-types check-rules size format crash fuzz soak soak-outside bench bench-load bench-recall bench-extract bench-cost e2e docs dist dist-check packages sbom clean
 
 # A path, not a finder in Python: each of the thousand interpreters that tests start loads that.
 $(STAMP): pyproject.toml constraints.txt
@@ -90,6 +90,9 @@ bench-recall: $(STAMP)  ## what prefetch finds, beside plain rankers: DATA=folde
 
 bench-extract: $(STAMP) ## what the local extractor keeps of strangers' talk: DATA=folder that holds talk; KEPT=file gets what was kept
 	@$(BIN)/python -m benchmarks.extract $(or $(DATA),../shared/corpora) $(if $(KEPT),--kept $(KEPT))
+
+bench-cost: $(STAMP)   ## what a session costs at the default model, by the dollars booked: DATA=folder that holds talk; SESSIONS=20
+	@$(BIN)/python -m benchmarks.cost $(or $(DATA),../shared/corpora) $(if $(SESSIONS),--sessions $(SESSIONS))
 
 e2e: $(STAMP)     ## the real clients that tests/e2e/install.sh brings, and the table of docs/clients.md; MEMD_E2E_PREFIX=folder has them; PART=file ROUNDS=200
 	@tests/e2e/install.sh

@@ -1,6 +1,5 @@
 """What learning costs: the cache serves it, and a client's own prefix goes out as it came."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ from msgspec.structs import replace
 from memd.base.prices import price
 from tests.promises.learning import MODEL, WISH, Desk, desk, learns, nothing
 from tests.promises.transcripts import Conversation
-from tests.support.api_rules import blocks
 from tests.support.messages import text
+from tests.support.prompt_cache import PromptCache
 from tests.support.steps import ReceivedMessage, ScriptedReply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
@@ -25,42 +24,21 @@ TOOL = {
     "description": "Read a file \u2013 d\u00e9j\u00e0 vu \u8bfb\u53d6",
     "input_schema": {"type": "object", "properties": {"limit": {"type": "number", "minimum": 0.5}}},
 }
-_LIFE = 300.0  # seconds that a cached prefix lives
 
 
-class Cache:
-    """What a prompt cache would give back of each request, as the API documents it.
-
-    A prefix that ended at a mark comes back for five minutes after its last use; a block of the
-    prompt counts a token for each four bytes.
-    """
+class Cache(PromptCache):
+    """A script whose answers say what a prompt cache gave back of each request."""
 
     def __init__(self, script: Any, now: Callable[[], float]) -> None:
-        self.usage: list[dict[str, int]] = []  # of each answer
-        self._script, self._now = script, now
-        self._kept: dict[tuple[str, ...], float] = {}  # prefixes and their last use
+        super().__init__(now)
+        self.usages: list[dict[str, int]] = []  # of each answer
+        self._script = script
 
     def __call__(self, request: ReceivedMessage) -> ScriptedReply:
         """Answer a request by the script, with its usage."""
-        body = request.json
-        found = [*(body.get("tools") or ()), *blocks(body.get("system"))]
-        found += [{"role": m["role"], **b} for m in body["messages"] for b in blocks(m["content"])]
-        marked = [place for place, block in enumerate(found, 1) if "cache_control" in block]
-        prompt = tuple(
-            json.dumps({name: part for name, part in block.items() if name != "cache_control"})
-            for block in found
-        )
-        alive = [p for p, used in self._kept.items() if self._now() - used < _LIFE]
-        read = max((len(p) for p in alive if prompt[: len(p)] == p), default=0)
-        written = max([read, *marked])
-        for place in marked if not read else [read, *marked]:
-            self._kept[prompt[:place]] = self._now()
-        parts = (prompt[written:], prompt[:read], prompt[read:written])
-        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        tokens = (sum(len(part) // 4 for part in each) for each in parts)
+        usage = self.usage(request.json)
         reply: ScriptedReply = self._script(request)
-        usage = dict(zip(names, tokens, strict=True))
-        self.usage.append(usage | {"output_tokens": len(str(reply.content)) // 4})
+        self.usages.append(usage | {"output_tokens": len(str(reply.content)) // 4})
         return replace(reply, usage=usage)
 
 
@@ -89,7 +67,7 @@ async def test_ten_extractions_read_the_cache() -> None:
         known = len(here.server.messages)
         rates = await extracted(here, said, 10)
         sizes = [len(request.body) for request in here.server.messages[known:]]
-        usages = cache.usage[known:]
+        usages = cache.usages[known:]
     sent = sum(count for usage in usages for name, count in usage.items() if "input" in name)
     rate = sum(usage["cache_read_input_tokens"] for usage in usages) / sent
     figures = f"{len(sizes)} requests, {sent} tokens, {rate:.1%} from the cache"
@@ -137,7 +115,7 @@ async def test_a_turn_without_news_costs_a_cent(mode: str, each: int, before: in
             pause = 900.0 if number % each == 0 else 60.0
             here.clock.advance(pause)
             now[0] += pause
-        costs = [100 * dollars(usage) for usage in cache.usage[1:]]
+        costs = [100 * dollars(usage) for usage in cache.usages[1:]]
     assert len(costs) == 60
     last = f"first {costs[0]:.2f}, last {costs[-1]:.2f}, dearest {max(costs):.2f}"
     print(f"{mode}, {before} turns before: {sum(costs):.1f} cents; {last}")  # noqa: T201 - the proof's figures
