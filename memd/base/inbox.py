@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from memd.base.errors import Conflict
-from memd.base.values import Project
+from memd.base.values import Project, Reasoned
 
 OPEN = "open"
 
@@ -95,13 +95,6 @@ class ItemDecision(Struct, frozen=True):
     reason: str = ""
 
 
-class LeftFile(Struct, frozen=True):
-    """A file that stays as it is and open, and why."""
-
-    path: str
-    reason: str
-
-
 class Decided(Struct, frozen=True):
     """What became of an item: its ``state``, the memory at ``path``, and the change, if any.
 
@@ -113,7 +106,7 @@ class Decided(Struct, frozen=True):
     path: str = ""
     change: str | None = None
     paths: tuple[str, ...] = ()
-    left: tuple[LeftFile, ...] = ()
+    left: tuple[Reasoned, ...] = ()
 
 
 def decided_before(item: str, state: str = "decided", path: str = "") -> Conflict:

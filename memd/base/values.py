@@ -106,6 +106,13 @@ def newest_first(header: Header) -> tuple[int, str]:
     return (-header.mtime_ns, header.path)
 
 
+class Reasoned(Struct, frozen=True):
+    """A file, and why it is removed, stays as it is or needs a person."""
+
+    path: str
+    reason: str
+
+
 class MemoryFile(Struct, frozen=True):
     """One memory read whole: ``content`` is the exact bytes, ``hash`` their SHA-256 in hex.
 

@@ -3,6 +3,10 @@
 Rules of this file
 - Each trigger checks the gates first, cheapest first, and then whether it has to wait; a
   dream that has to wait is considered again by the timer. A person's request checks only the gates.
+- An automatic dream waits while background work is paused, prompts are answered or the machine runs
+  on battery. Two of a directory begin at least an hour apart on the monotonic clock, or
+  ``dream.min_hours`` if that is less. So neither a jump of the wall clock nor a dream that always
+  fails starts many dreams.
 - A memory directory has at most one queued or running dream that no person requested. Such a dream
   checks its gates again when its job starts: another program may have consolidated meanwhile.
 - The timer takes the directories from their last visits (``projects/known.py``); one whose working
@@ -11,6 +15,7 @@ Rules of this file
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import inf
 from typing import Any
 
 import anyio
@@ -22,12 +27,12 @@ from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.base.values import Project
 from memd.daemon.log import Log
-from memd.dream.gates import Conditions, Gatekeeper, reason_to_wait
+from memd.dream.gates import Gatekeeper
 from memd.dream.report_page import markdown
 from memd.dream.results import Dreamed, DreamStatus
 from memd.dream.service import Dreams
 from memd.dream.values import DreamReport
-from memd.jobs.methods import result_of
+from memd.jobs.methods import ended_as, result_of
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
 from memd.methods.callers import Callers
@@ -40,6 +45,8 @@ from memd.state.docs import Docs
 # Members of a job's request: no person requested it; no caller's variables switch memory on or off.
 AUTOMATIC, _BY_FILES = "automatic", "by_files"
 _CHECK_SECONDS = 1_800.0  # between two looks at all projects
+_HOUR = 3_600.0
+_APART_SECONDS = _HOUR  # between the beginnings of two automatic dreams of a directory
 
 
 class DreamStarter:
@@ -123,10 +130,9 @@ class DreamStarter:
         job = await self._jobs.newest(directory, "dream")
         if job is None:
             return {}
-        at = job.ended or job.created
-        error = str((job.error or {}).get("message", ""))
-        page = markdown(job.result or {}, job=job.id, at=at, state=job.state, error=error)
-        return {"report": job.result, "error": error or None, "markdown": page}
+        page = markdown(ended_as(Dreamed, job), job.ended or job.created)
+        error = (job.error or {}).get("message") or None
+        return {"report": job.result, "error": error, "markdown": page}
 
     async def consider(self, project: Project, settings: Settings, visit: Visit) -> str:
         """Submit an automatic dream if it is due and need not wait; return its job, or "".
@@ -220,12 +226,17 @@ class DreamStarter:
 
     async def _reason_to_wait(self, project: Project, settings: Settings) -> str:
         """Return why an automatic dream would have to wait now, "" if it would not."""
-        paused = (await self._jobs.state()).paused_since is not None
-        on_battery = await to_thread.run_sync(self._on_battery)
-        last_begun = self._last_begun.get(project.memory_dir)
-        seconds_ago = None if last_begun is None else self._clock.monotonic() - last_begun
-        conditions = Conditions(paused, self._priority.in_flight, on_battery, seconds_ago)
-        return reason_to_wait(conditions, settings)
+        if (await self._jobs.state()).paused_since is not None:
+            return "background work is paused"
+        if self._priority.in_flight > 0:
+            return "a prompt is being answered"
+        if await to_thread.run_sync(self._on_battery):
+            return "the machine runs on battery"
+        seconds_apart = min(_APART_SECONDS, settings.dream.min_hours * _HOUR)
+        last_begun = self._last_begun.get(project.memory_dir, -inf)
+        if self._clock.monotonic() - last_begun < seconds_apart:
+            return "the last automatic dream began less than an hour ago"
+        return ""
 
     async def _submit(
         self, project: Project, visit: Visit, members: Mapping[str, bool] | None = None

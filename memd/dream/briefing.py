@@ -26,7 +26,7 @@ from memd.dream import workspace as choosing
 from memd.dream.run import MINUTES
 from memd.model.port import Block
 from memd.projects.project import transcript_folders
-from memd.state.proposals import RefusedEdits
+from memd.state.proposals import ProposedEdit
 from memd.store.index import manifest
 
 KIND = "dream"
@@ -64,7 +64,7 @@ class Brief(Struct, frozen=True):
     seen: Snapshot
     model: str
     now: float
-    refusals: Sequence[RefusedEdits]
+    refusals: Sequence[ProposedEdit]
 
     def fill_template(self, name: str, flags: Mapping[str, bool], **further_values: str) -> str:
         """Return the template ``name`` with its values filled in.
@@ -193,10 +193,13 @@ def _list_lines(lines: Iterable[str], lead: str) -> str:
     return "\n".join(f"{lead}{' '.join(line.split())}" for line in lines)
 
 
-def _refusal_line(refusal: RefusedEdits) -> str:
-    """Return when a person refused which edits, and why."""
-    because = f" because: {refusal.reason}" if refusal.reason else ""
-    return f"on {iso_time(refusal.at)[:10]}, {', '.join(refusal.paths)}: {refusal.wanted}{because}"
+def _refusal_line(edit: ProposedEdit) -> str:
+    """Return when a person refused which edit, and why."""
+    verb = "remove" if edit.content is None else "change" if edit.base else "create"
+    wanted = f"merge {edit.path} into {edit.merged_into}" if edit.merged_into else ""
+    wanted = wanted or f"{verb} {edit.path}{f': {edit.reason}' if edit.reason else ''}"
+    because = f" because: {edit.refusal}" if edit.refusal else ""
+    return f"on {iso_time(edit.decided or 0.0)[:10]}: {wanted}{because}"
 
 
 MOST_LOGS = 31  # daily logs of a month; a nightly dream reads one or two

@@ -24,13 +24,14 @@ from msgspec.structs import replace
 
 from memd.agent.proposal import stamped
 from memd.base.text import decode, iso_time, sha256
-from memd.base.values import ASSISTANT, PERSON, FileEdit, Tree, least_trusted
+from memd.base.values import ASSISTANT, PERSON, FileEdit, Reasoned, Tree, least_trusted
 from memd.base.yielding import yield_to_requests
 from memd.dream import joining
-from memd.dream.groups import MemoryText, Night, Work
+from memd.dream.groups import MemoryText, Night
 from memd.dream.joining import CannotJoinError
 from memd.dream.sources import is_advice, log_statements
-from memd.dream.values import DAMAGED, LISTED, Group, Merge, Reasoned, Wanted, in_the_end, quoted
+from memd.dream.values import TAKEN_BACK, Group, Merge, Wanted, damaged, in_the_end, quoted
+from memd.dream.workspace import DreamWorkspace
 from memd.store.memory import Memory
 from memd.text.orders import orders, wishes
 from memd.text.statements import Statement, details, has_detail
@@ -48,38 +49,33 @@ _NS = 1_000_000_000
 _PER_NIGHT = 5  # a dream may remove so many memories for a reason, even of a few
 _PART_PER_NIGHT = 10  # or the tenth part of the memories
 _PART_PER_MONTH = 3  # the third part of the memories may go so in 30 nights
-_TAKEN_BACK = "a dream did this before, and it was taken back"
-_PARTNER = "it was to become one with {}, which stays as it is"
 
 
-def wanted(work: Work, tree: Tree, *, session: str, now: float, repeats: Repeats) -> Wanted:
+def wanted(
+    workspace: DreamWorkspace, tree: Tree, *, session: str, now: float, repeats: Repeats
+) -> Wanted:
     """Return the groups of a run's work, each with its problems or what a reader has to compare.
 
     New memories are stamped with the ``session`` and ``now`` (seconds since 1970). ``repeats``
     returns the paths of edits that a dream made before to the same text.
     """
-    night = Night(work, tree, session, now)
+    night = Night(workspace, tree, session, now)
     groups, left = list[Group](), list[Reasoned]()
     for members in night.groups():
         yield_to_requests()
-        why = night.reason_to_leave(members)
-        group = None if why else _Checked(night, members).group()
-        if group is not None and (again := sorted(repeats(group.edits))):
-            group, why = None, {again[0]: _TAKEN_BACK}
-        if group is not None:
-            groups.append(group)
+        group = _Checked(night, members).group()
+        if again := sorted(repeats(group.edits)):
+            left += group.left(again[0], TAKEN_BACK)
         else:
-            (path, reason), *_ = why.items()
-            others = (member for member in members if member in night.files and member != path)
-            left += [Reasoned(path, reason), *(Reasoned(p, _PARTNER.format(path)) for p in others)]
+            groups.append(group)
     changed, problems = night.pointers()
-    damaged = [header.path for header in tree.headers() if header.damaged]
+    distilled = {name: sha256(night.logs[name].encode()) for name in workspace.read_logs}
     return Wanted(
         groups=(*groups, *night.questions()),
         pointers=changed,
         left=(*left, *problems),
-        listed=tuple(Reasoned(path, DAMAGED) for path in damaged[:LISTED]),
-        distilled={} if left else work.distilled,
+        listed=damaged(tree),
+        distilled={} if left else distilled,
     )
 
 
@@ -118,7 +114,7 @@ class _Checked:
         is_for_reader = not problems and self._needs_reader()
         return Group(
             tuple(map(self._edit, self._changed)),
-            {path: night.work.read.get(path) for path in self._members},
+            {path: night.read.get(path) for path in self._members},
             merged=tuple(
                 Merge(in_the_end(night.into, path), path) for path in gone if path in night.into
             ),
@@ -203,7 +199,7 @@ class _Checked:
         """Yield what is wrong with a change of the person's own words."""
         kind = new.read.type or (old and old.read.type) or "untyped"
         if old is None:
-            if self._night.work.decisions.of_person.get(path) != new.content:
+            if self._night.decisions.of_person.get(path) != new.content:
                 yield f"{path} would be a new {kind} memory, which needs the person's words"
         elif old.read.type != new.read.type:
             yield f"{path} would change its type from {old.read.type} to {new.read.type}"
@@ -336,7 +332,7 @@ class _Checked:
         base = "" if file.base is None else sha256(file.base)
         if new is None:
             return FileEdit(path, None, base)
-        if new.content == night.work.decisions.of_person.get(path):
+        if new.content == night.decisions.of_person.get(path):
             return FileEdit(path, new.content, base, origin=PERSON)
         sources = [source for source in night.into if in_the_end(night.into, source) == path]
         taken = [self._old[each] for each in (path, *sources) if each in self._old]
@@ -361,10 +357,10 @@ class _Checked:
         words = [set(each.key.split()) for added in self._added.values() for each in added]
         sources = [
             (path, each.raw)
-            for path, text in self._night.work.logs.items()
+            for path, text in self._night.logs.items()
             for each in log_statements(text)
         ]
-        sources += [("the person", each) for each in self._night.work.person]
+        sources += [("the person", each) for each in self._night.person]
         near = [
             f"[{where}] {raw}"
             for where, raw in sources

@@ -7,33 +7,31 @@ dream that lost its lock, or died, leaves none of them.
 
 from collections.abc import Callable, Iterable, Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.base.errors import MemdError
 from memd.base.names import INDEX
 from memd.base.text import decode, sha256
-from memd.base.values import Draft, Effect, FileEdit, Header, Tree
-from memd.dream.values import DirectorySize, DreamReport, Group, Reasoned, Wanted
+from memd.base.values import Draft, Effect, FileEdit, Header, Reasoned, Tree
+from memd.dream.values import DirectorySize, DreamReport, Group, Wanted, problems_of
 from memd.state.database import Cursor
 from memd.state.jobs import job_completed
 from memd.state.logs import log_distilled
 from memd.state.proposals import Proposal, ProposedEdit, propose
 from memd.state.suggestions import suggestion_saved
-from memd.store.index import entries, with_pointer
+from memd.store.index import with_pointer
 from memd.store.past import Past
 
-_MOST_ORPHANS = 50  # that a report lists
 _CHANGED = "somebody changed it during the dream"
 Pass = Callable[[Past, Tree], Wanted]  # returns what a pass wants
 
 
 class Judged(Struct, frozen=True):
-    """What a pass wants, its report so far, and the size of the directory before."""
+    """What a pass wants, and its report so far."""
 
     wanted: Wanted
     report: DreamReport
-    before: DirectorySize = field(default_factory=DirectorySize)
 
 
 class Committing:
@@ -41,20 +39,23 @@ class Committing:
 
     def __init__(self, judged: Judged) -> None:
         self._wanted = judged.wanted
-        self.report = replace(judged.report, before=judged.before)
+        self._kept_back: list[Group] = []
+        self._distilled = judged.wanted.distilled
+        self.report = judged.report
         self.proposal: str | None = None
 
     def draft(self, tree: Tree, effects: Iterable[Effect]) -> Draft:
         """Return the edits of the good groups that fit the live tree. May run more than once."""
         wanted = self._wanted
-        good, left = list[Group](), list[Reasoned]()
+        good, kept_back, left = list[Group](), list[Group](), list[Reasoned]()
         for group in wanted.groups:
             changed = next((path for path in group.before if not _is_same(group, path, tree)), "")
-            if not group.problems and changed:
-                left.append(Reasoned(changed, _CHANGED))
-            elif not group.problems:
-                good.append(group)
+            if changed:
+                left += group.left(changed, _CHANGED)
+            else:
+                (kept_back if group.problems else good).append(group)
         edits = [edit for group in good for edit in group.edits]
+        self._kept_back, self._distilled = kept_back, {} if left else wanted.distilled
         self.report = self._completed(good, (*wanted.left, *left))
         edits += self._index_edit(tree)
         mend = wanted.mend_index
@@ -69,7 +70,7 @@ class Committing:
                 self.proposal = propose(cursor, self._proposal(directory, job, engine, at))
             facts = replace(self.report, proposal=self.proposal).facts()
             job_completed(job, facts, at)(cursor, change)
-            for path, digest in self._wanted.distilled.items():
+            for path, digest in self._distilled.items():
                 log_distilled(directory, path, digest)(cursor, change)
             for suggestion in self._wanted.suggestions:
                 suggestion_saved(directory, suggestion, at)(cursor, change)
@@ -92,7 +93,7 @@ class Committing:
             removed=tuple(removal for group in good for removal in group.removed),
             left=left,
             listed=self._wanted.listed,
-            problems=self._wanted.problems,
+            problems=problems_of(self._kept_back),
         )
 
     def _index_edit(self, tree: Tree) -> list[FileEdit]:
@@ -117,8 +118,7 @@ class Committing:
                 next((m.into for m in group.merged if m.source == edit.path), ""),
                 mtime_ns=edit.mtime_ns,
             )
-            for group in self._wanted.groups
-            if group.problems
+            for group in self._kept_back
             for edit in group.edits
         ]
         return Proposal(
@@ -140,13 +140,6 @@ def _is_same(group: Group, path: str, tree: Tree) -> bool:
     except MemdError:
         return False
     return (live.content if live else None) == group.before[path]
-
-
-def orphans(headers: Sequence[Header], index: bytes | None) -> tuple[str, ...]:
-    """Return the paths of memories that the index does not name, 50 at most."""
-    listed = {path for entry in entries(index) for path in entry.paths}
-    unlisted = sorted(header.path for header in headers if header.path not in listed)
-    return tuple(unlisted[:_MOST_ORPHANS])
 
 
 def size(headers: Sequence[Header], index: bytes | None) -> DirectorySize:

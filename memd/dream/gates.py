@@ -10,13 +10,10 @@ Rules of this file
 - Times in the future are ignored: a clock that was wrong once must neither block dreams for ever
   nor start one after the other. A last dream in the future counts as none; a transcript in the
   future counts once its time has come.
-- An automatic dream also waits while prompts are answered and on battery. Two of a directory begin
-  at least an hour apart on the monotonic clock, or ``dream.min_hours`` if that is less. So neither
-  a jump of the wall clock nor a dream that always fails starts many dreams.
 - ``Gatekeeper`` blocks: call it in a worker thread, in one thread at a time for a directory.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from math import inf
 
 from msgspec import Struct
@@ -28,7 +25,6 @@ from memd.base.settings import DreamSettings, Settings
 from memd.base.values import Project
 from memd.projects.project import transcript_folders
 from memd.store import lock
-from memd.store.lock import IsAlive
 from memd.transcripts.sessions import sessions_of
 
 SWITCHES = "switches"
@@ -39,7 +35,6 @@ SESSIONS = "sessions"
 LOCK = "lock"
 _HOUR = 3600.0
 _SCAN_SECONDS = 600.0  # between two looks at the transcripts of a project
-_APART_SECONDS = _HOUR  # between the beginnings of two automatic dreams of a directory
 _FUTURE_SECONDS = 60.0  # a file server's clock may be ahead of ours by so much
 _BUSY = "another program is consolidating these memories"
 
@@ -96,52 +91,11 @@ def _session_gate(count: int, settings: DreamSettings) -> Gate:
     return Gate(SESSIONS, count >= settings.min_sessions, says)
 
 
-class Conditions(Struct, frozen=True):
-    """The conditions that an automatic dream depends on; ``paused`` is all background work.
-
-    ``prompts`` counts the prompts being answered now. ``began`` is how many seconds ago the last
-    automatic dream of this directory began, ``None`` if there was none.
-    """
-
-    paused: bool = False
-    prompts: int = 0
-    on_battery: bool = False
-    began: float | None = None
-
-
-def reason_to_wait(conditions: Conditions, settings: Settings) -> str:
-    """Return why an automatic dream has to wait, as a sentence; "" if it may begin."""
-    if conditions.paused:
-        return "background work is paused"
-    if conditions.prompts > 0:
-        return "a prompt is being answered"
-    if conditions.on_battery:
-        return "the machine runs on battery"
-    seconds_apart = min(_APART_SECONDS, settings.dream.min_hours * _HOUR)
-    if conditions.began is not None and conditions.began < seconds_apart:
-        return "the last automatic dream began less than an hour ago"
-    return ""
-
-
-class Sources(Struct, frozen=True):
-    """The functions that the gates read files and processes with.
-
-    ``consolidated_at`` and ``sessions`` never raise. ``busy`` takes the directory, the time and
-    ``is_alive``, and may raise Storage.
-    """
-
-    consolidated_at: Callable[[str], float | None] = lock.consolidated_at
-    sessions: Callable[[str], Mapping[str, float]] = sessions_of
-    busy: Callable[[str, float, IsAlive], bool] = lock.is_busy
-    is_alive: IsAlive = lock.is_alive
-
-
 class Gatekeeper:
     """Checks the gates of a directory; scans of transcript folders are cached."""
 
-    def __init__(self, clock: Clock, sources: Sources | None = None) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._sources = sources or Sources()
         # By memory directory and transcript folder: the monotonic time of the scan, the sessions.
         self._scans: Recent[tuple[str, str], tuple[float, Mapping[str, float]]] = Recent()
 
@@ -153,65 +107,53 @@ class Gatekeeper:
         ``session`` is the session that asks, which does not count as changed. An unusable lock
         counts as a closed gate; with ``force`` Storage is raised instead.
         """
-        gate = switch_gate(project, settings)
-        if gate.open and not force:
-            now, last = self._last_dream(project)
-            gate = _time_gate(last, now, settings.dream)
-            if gate.open:
-                changed = self._changed_sessions(project, last, now, without=session)
-                gate = _session_gate(changed, settings.dream)
-        if gate.open:
-            gate = self._lock_gate(project, raising=force)
-        return "" if gate.open else gate.name
+        gates = self._gates(project, settings, force=force, session=session)
+        return next((gate.name for gate in gates if not gate.open), "")
 
     def outlook(self, project: Project, settings: Settings) -> Outlook:
         """Return the state of all gates; never raises and does not take the lock."""
-        now, last = self._last_dream(project)
-        count = self._changed_sessions(project, last, now)
-        time = _time_gate(last, now, settings.dream)
-        sessions = _session_gate(count, settings.dream)
-        due = None if time.open or last is None else last + settings.dream.min_hours * _HOUR
-        gates = (switch_gate(project, settings), time, sessions, self._lock_gate(project))
-        return Outlook(last, due, count, gates)
+        gates = tuple(self._gates(project, settings))
+        last = self._last_dream(project)
+        due = None if last is None else last + settings.dream.min_hours * _HOUR
+        due = None if due is None or due <= self._clock.now() else due
+        return Outlook(last, due, self._count_changed(project, last), gates)
 
-    def _last_dream(self, project: Project) -> tuple[float, float | None]:
-        """Return the time now and that of the last consolidation, in seconds since 1970.
-
-        The latter is ``None`` if there was none or it is in the future.
-        """
-        last = self._sources.consolidated_at(project.memory_dir)
-        now = self._clock.now()
-        if last is not None and last > now + _FUTURE_SECONDS:
-            last = None
-        return now, last
-
-    def _lock_gate(self, project: Project, *, raising: bool = False) -> Gate:
-        """Return the gate of the lock; a lock that cannot be used closes it.
-
-        With ``raising``, such a lock raises Storage instead.
-        """
-        now, sources = self._clock.now(), self._sources
+    def _gates(
+        self, project: Project, settings: Settings, *, force: bool = False, session: str = ""
+    ) -> Iterator[Gate]:
+        """Yield the gates; each is checked when it is its turn. ``force`` as above."""
+        yield switch_gate(project, settings)
+        if not force:
+            last = self._last_dream(project)
+            yield _time_gate(last, self._clock.now(), settings.dream)
+            yield _session_gate(self._count_changed(project, last, session), settings.dream)
         try:
-            busy = sources.busy(project.memory_dir, now, sources.is_alive)
+            is_busy = lock.is_busy(project.memory_dir, self._clock.now())
+            yield Gate(LOCK, not is_busy, _BUSY if is_busy else "nobody is at it")
         except Storage as error:
-            if raising:
+            if force:
                 raise
-            return Gate(LOCK, open=False, says=error.sentence)
-        return Gate(LOCK, not busy, _BUSY if busy else "nobody is at it")
+            yield Gate(LOCK, open=False, says=error.sentence)
 
-    def _changed_sessions(
-        self, project: Project, since: float | None, now: float, *, without: str = ""
-    ) -> int:
+    def _last_dream(self, project: Project) -> float | None:
+        """Return when memories were last consolidated, in seconds since 1970.
+
+        The result is ``None`` if there was no such time or it is in the future.
+        """
+        last = lock.consolidated_at(project.memory_dir)
+        return None if last is None or last > self._clock.now() + _FUTURE_SECONDS else last
+
+    def _count_changed(self, project: Project, since: float | None, without: str = "") -> int:
         """Return how many sessions changed since a time, not counting ``without``.
 
         A folder is scanned again if its last scan is older than 10 minutes.
         """
         changed: set[str] = set()
-        monotonic = self._clock.monotonic()
+        now, monotonic = self._clock.now(), self._clock.monotonic()
         for folder in transcript_folders(project):
             scanned_at, sessions = self._scans.get((project.memory_dir, folder), (-inf, {}))
             if monotonic - scanned_at >= _SCAN_SECONDS:
-                sessions = self._sources.sessions(folder)
+                sessions = sessions_of(folder)
                 self._scans[project.memory_dir, folder] = monotonic, sessions
             changed.update(
                 session

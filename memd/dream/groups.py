@@ -1,46 +1,27 @@
 """A run of a dream's model beside the directory: which memories it changes together. Pure.
 
 Memories are of one group if one is merged into the other or superseded by it, took a sentence or a
-detail from it, gained a link to it, or had one to it when it was removed. A group whose files
-somebody changed meanwhile stays as it is, whole.
+detail from it, gained a link to it, or had one to it when it was removed.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 
 from msgspec import Struct
 
-from memd.agent.proposal import Proposed
 from memd.base.errors import MemdError
 from memd.base.names import INDEX
 from memd.base.text import iso_time, sha256
-from memd.base.values import PERSONAL, FileEdit, Pointer, Tree
+from memd.base.values import PERSONAL, FileEdit, Pointer, Reasoned, Tree
 from memd.dream import joining
 from memd.dream.sources import log_statements
-from memd.dream.values import Group, Reasoned, quoted
-from memd.dream.workspace import Decisions, Removal
+from memd.dream.values import Group, quoted
+from memd.dream.workspace import DreamWorkspace
 from memd.store.index import own_lines, pointers
 from memd.store.memory import Memory, parse
 from memd.text.links import Known, targets
 from memd.text.statements import Statement, details, statements
-
-_CHANGED = "somebody changed it during the dream"
-
-
-class Work(Struct, frozen=True):
-    """What a run left: the files that it changed, what it chose, and the sources that it read.
-
-    ``read`` has the memories as it read them, ``logs`` the texts of daily logs by path, ``person``
-    the person's sentences, and ``distilled`` the hashes of logs that it read whole.
-    """
-
-    files: tuple[Proposed, ...]
-    decisions: Decisions
-    read: Mapping[str, bytes | None]
-    logs: Mapping[str, str]
-    person: tuple[str, ...]
-    distilled: Mapping[str, str]
 
 
 class MemoryText(Struct, frozen=True, dict=True, eq=False):
@@ -78,20 +59,26 @@ class MemoryText(Struct, frozen=True, dict=True, eq=False):
 
 
 class Night:
-    """A run's work beside the directory as it is now."""
+    """What a run did in its workspace, beside the directory as it is now.
 
-    def __init__(self, work: Work, tree: Tree, session: str, now: float) -> None:
-        self.work = work
+    ``read`` has the files as the run read them first.
+    """
+
+    def __init__(self, workspace: DreamWorkspace, tree: Tree, session: str, now: float) -> None:
         self.session = session
         self.now, self.today = iso_time(now), iso_time(now)[:10]
-        self.files = {file.path: file for file in work.files if file.path != INDEX}
+        self.files = {file.path: file for file in workspace.proposal().files}
+        self._index = self.files.pop(INDEX, None)
+        self.decisions = workspace.decisions
+        self.read = workspace.memories_read()
+        self.logs = workspace.logs
+        self.person = workspace.persons_sentences()
         self._tree = tree
-        self.paths = {header.path for header in tree.headers()}
-        self.known = Known({*self.paths, *self.files})
-        self.mtimes: dict[str, int] = {}  # in ns, of the memories as they are
+        self.mtimes = {header.path: header.mtime_ns for header in tree.headers()}
+        self.known = Known({*self.mtimes, *self.files})
         self.before = {
             path: MemoryText(path, content, self.known)
-            for path, content in work.read.items()
+            for path, content in self.read.items()
             if content is not None and path != INDEX
         }
         self.after = {path: text for path, text in self.before.items() if path not in self.files}
@@ -100,24 +87,24 @@ class Night:
             for path, file in self.files.items()
             if file.content is not None
         }
-        self.removals: Mapping[str, Removal] = work.decisions.removals
+        self.removals = self.decisions.removals
         self.into = {path: each.into for path, each in self.removals.items() if each.into}
 
     @cached_property
     def log_keys(self) -> frozenset[str]:
         """The keys of the statements of the daily logs."""
-        all_of_logs = (each for text in self.work.logs.values() for each in log_statements(text))
+        all_of_logs = (each for text in self.logs.values() for each in log_statements(text))
         return frozenset(each.key for each in all_of_logs)
 
     @cached_property
     def person_keys(self) -> frozenset[str]:
         """The keys of the person's sentences."""
-        return frozenset(Statement(each).key for each in self.work.person)
+        return frozenset(Statement(each).key for each in self.person)
 
     @cached_property
     def sources(self) -> str:
         """All text of the logs and of the person."""
-        return "\n".join((*self.work.logs.values(), *self.work.person))
+        return "\n".join((*self.logs.values(), *self.person))
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return the paths of each group, the groups in the order of their first changes."""
@@ -155,23 +142,10 @@ class Night:
                 if path not in self.before or each.key not in self.before[path].keys:
                     yield from ((path, other) for sign in signs for other in lost[sign])
 
-    def reason_to_leave(self, members: Iterable[str]) -> dict[str, str]:
-        """Return the first member that changed since the run read it, with a sentence."""
-        for path in members:
-            try:
-                live = self._tree.read(path)
-            except MemdError as error:  # it has become a link, a folder or too large
-                return {path: error.sentence}
-            if live is not None:
-                self.mtimes[path] = live.header.mtime_ns
-            if (live.content if live else None) != self.work.read.get(path):
-                return {path: _CHANGED}
-        return {}
-
     def questions(self) -> Iterator[Group]:
         """Yield a group for each two rules of which the person has to say which one holds."""
-        for (old, by), reason in self.work.decisions.questions.items():
-            if {old, by} & self.files.keys() or self.reason_to_leave((old, by)):
+        for (old, by), reason in self.decisions.questions.items():
+            if {old, by} & self.files.keys():
                 continue
             texts = [f"{path} ({quoted(self.before[path].read.description)})" for path in (old, by)]
             because = f": {quoted(reason)}" if reason else ""
@@ -186,7 +160,7 @@ class Night:
 
     def pointers(self) -> tuple[dict[str, Pointer], list[Reasoned]]:
         """Return the new lines of the index by path, and what of the run's index is not done."""
-        file = next((each for each in self.work.files if each.path == INDEX), None)
+        file = self._index
         if file is None or file.content is None:
             return {}, []
         old, new = pointers(file.base), pointers(file.content)
@@ -210,7 +184,7 @@ class Night:
     def _text(self, path: str) -> MemoryText | None:
         """Return a memory that the run did not read, ``None`` if there is none."""
         try:
-            file = self._tree.read(path) if path in self.paths - self.files.keys() else None
+            file = self._tree.read(path) if path in self.mtimes.keys() - self.files.keys() else None
         except MemdError:
             return None
         return None if file is None else MemoryText(path, file.content, self.known)

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
+from memd.base.values import Reasoned
 from memd.dream.gates import Gate
-from memd.dream.values import DirectorySize, Reasoned
+from memd.dream.values import DirectorySize
 from memd.jobs.methods import Ended
 from memd.methods.method import Result
 
@@ -32,7 +33,6 @@ class Dreamed(Ended):
     removed: list[Reasoned] | None = None
     left: list[Reasoned] | None = None
     listed: list[Reasoned] | None = None
-    orphans: list[str] | None = None
     before: DirectorySize | None = None
     after: DirectorySize | None = None
     proposal: str | None = None

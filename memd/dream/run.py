@@ -9,9 +9,8 @@ from memd.agent.service import Progress, RunEnd, RunRecord, Task, total
 from memd.base import errors, prices
 from memd.base.errors import Busy, Cancelled
 from memd.base.settings import Settings
-from memd.base.text import cut_bytes, sha256
+from memd.base.text import cut_bytes
 from memd.base.values import ASSISTANT, Actor, Project, Provenance
-from memd.dream.groups import Work
 from memd.dream.sources import OwnWords, Transcripts
 from memd.dream.values import DreamReport
 from memd.dream.workspace import DreamWorkspace
@@ -23,7 +22,6 @@ from memd.store.lock import ConsolidationLock
 _SAID_BYTES = 4_000  # of the model's last message
 _NS = 1_000_000_000
 MINUTES = 20  # of a dream at most; any program takes a lock of 60 minutes for stale
-STARTING, UPDATING, JUDGING = "starting", "updating", "judging"
 
 
 def dream_timeout() -> Busy:
@@ -112,15 +110,13 @@ class ModelRun(Struct):
         facts["turn"] += self.turns
         facts["tool_calls"] += self.calls
         facts["tokens"] += total(self.usage)
-        self.dream.progress(UPDATING if facts["touched"] else STARTING, **facts)
+        self.dream.progress("updating" if facts["touched"] else "starting", **facts)
 
     def add_run(self, ended: RunEnd) -> None:
-        """Add an ended run to the sums, and report the next phase if its work counts."""
+        """Add an ended run to the sums."""
         self.turns += ended.turns
         self.calls += ended.calls
         self.usage += ended.usage
-        if ended.valid:
-            self.dream.progress(JUDGING)
 
     def with_cost(self, report: DreamReport) -> DreamReport:
         """Return a report with the usage and price of all runs, and their turns.
@@ -132,18 +128,6 @@ class ModelRun(Struct):
         dollars = price.money(used.input, used.output, used.cache_read, used.cache_created)
         turns = 0 if report.engine == LOCAL else self.turns
         return replace(report, turns=turns, usage=used, dollars=dollars)
-
-    def work(self) -> Work:
-        """Return what the model has done so far. Blocks while it reads transcripts."""
-        workspace = self.workspace
-        return Work(
-            workspace.proposal().files,
-            workspace.decisions,
-            workspace.memories_read(),
-            dict(workspace.logs),
-            tuple(workspace.persons_sentences()),
-            {name: sha256(workspace.logs[name].encode()) for name in workspace.read_logs},
-        )
 
     def report(self, text: str) -> DreamReport:
         """Return the report so far; ``text`` is the model's last message. Blocks."""

@@ -4,8 +4,8 @@ Rules of this file
 - ``lock.py`` takes and releases the lock; the lock's time, the proposal and the change are
   committed in one transaction. ``recover`` repairs locks after a crash, before any dream begins.
 - Pass and judgement run on the directory without blocking writers. The commit leaves each group of
-  which a file has changed since. A dream that is cancelled or late does not begin a commit; one
-  that has begun is completed, and then the lock's new time stays.
+  which a file has changed since it was read. A dream that is cancelled or late does not begin a
+  commit; one that has begun is completed, and then the lock's new time stays.
 - A model works in a workspace. What it wrote anew is put to it once more, in a request of its own
   (``second_reader.py``). It is told the problems once. A bound that it reaches is an end: what it
   did is judged. A model that fails changes nothing; the fixed pass takes the place of one that
@@ -30,16 +30,16 @@ from memd.base.clock import Clock
 from memd.base.errors import Busy, Cancelled, MemdError
 from memd.base.settings import Settings
 from memd.base.text import iso_time
-from memd.base.values import Draft, Project, Tree
+from memd.base.values import Draft, Project, Reasoned, Tree
 from memd.base.yielding import checking
 from memd.dream import briefing, check, gates, second_reader, sources
-from memd.dream.committing import Committing, Judged, Pass, orphans, size
+from memd.dream.committing import Committing, Judged, Pass, size
 from memd.dream.consolidate import fixed_pass
 from memd.dream.lock import DreamLock, time_kept
 from memd.dream.removals import removed_lately
 from memd.dream.run import MINUTES, DreamRun, ModelRun, dream_timeout, dream_unfinished
 from memd.dream.sources import OwnWords
-from memd.dream.values import DirectorySize, DreamReport, Group, Reasoned, Wanted
+from memd.dream.values import DirectorySize, DreamReport, Group, Wanted, problems_of
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY, ModelError
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.state.database import Database, StateUnusableError
@@ -221,7 +221,8 @@ class Dreams:
 
         def judge_now(past: Past, _: str) -> Judged:
             with self._store.reading.tree(dream.directory) as tree, checking(dream.check):
-                return Judged(make(past, tree), report, size(tree.headers(), tree.index()))
+                before = size(tree.headers(), tree.index())
+                return Judged(make(past, tree), replace(report, before=before))
 
         return await to_thread.run_sync(self._store.consult, judge_now, dream.directory)
 
@@ -257,7 +258,7 @@ class Dreams:
             report = run.with_cost(DreamReport(model_problem=ended.error.sentence))
             return await self._run_fixed_pass(dream, report)
         judged = await self._judge_run(run, ended.text)
-        problems = judged.wanted.problems
+        problems = problems_of(judged.wanted.groups)
         if not problems or not ended.finished or ended.turns >= task.budget.turns:
             return judged
         correction = briefing.correction_task(task, ended, problems)
@@ -272,22 +273,24 @@ class Dreams:
         ``text`` is the model's last message.
         """
         dream = run.dream
-        work = await to_thread.run_sync(run.work)
 
         def make(past: Past, tree: Tree) -> Wanted:
             """Return the groups of the run's work, as they fit the directory."""
             repeats = partial(past.repeats, dream.directory)
             now = self._clock.now()
-            return check.wanted(work, tree, session=dream.session, now=now, repeats=repeats)
+            return check.wanted(
+                run.workspace, tree, session=dream.session, now=now, repeats=repeats
+            )
 
-        judged = await self._judge(dream, make, DreamReport())
+        report = await to_thread.run_sync(run.report, text)
+        judged = await self._judge(dream, make, report)
         groups = [await self._read_again(run, group) for group in judged.wanted.groups]
         lately = await to_thread.run_sync(
             removed_lately, self._database, dream.directory, self._clock.now()
         )
-        bounded = check.too_many(groups, judged.before.memories, len(lately))
-        report = await to_thread.run_sync(run.report, text)
-        return replace(judged, wanted=replace(judged.wanted, groups=bounded), report=report)
+        bounded = check.too_many(groups, judged.report.before.memories, len(lately))
+        wanted = replace(judged.wanted, groups=bounded)
+        return Judged(wanted, run.with_cost(judged.report))
 
     async def _read_again(self, run: ModelRun, group: Group) -> Group:
         """Return a group with the differences that a second reader finds as its problems."""
@@ -338,7 +341,7 @@ class Dreams:
             snapshot,
             model=self._models.name(dream.settings, briefing.KIND),
             now=self._clock.now(),
-            refusals=await to_thread.run_sync(self._proposals.refusals, dream.directory, _REFUSALS),
+            refusals=await to_thread.run_sync(self._proposals.refused, dream.directory, _REFUSALS),
         )
         if model.calls_tools:
             return await to_thread.run_sync(
@@ -351,15 +354,14 @@ class Dreams:
     async def _run_fixed_pass(self, dream: DreamRun, report: DreamReport) -> Judged:
         """Return the result of the fixed pass, or of the constructor's ``work`` in its place.
 
-        It is without the edits that a person took back or refused.
+        It is without the edits that a person took back.
         """
         replacement = self._replacement
 
         def make(past: Past, tree: Tree) -> Wanted:
             if replacement is not None:
                 return replacement(tree)
-            refused = self._proposals.refused_edits(dream.directory)
-            wanted = fixed_pass(tree, partial(past.repeats, dream.directory), refused)
+            wanted = fixed_pass(tree, partial(past.repeats, dream.directory))
             logs = briefing.new_logs(dream.directory, distilled_logs(self._docs, dream.directory))
             words = sources.suggestions(logs, dream.transcripts(self._own_words))
             return replace(wanted, suggestions=words)
@@ -376,16 +378,14 @@ class Dreams:
                 self._note("record_lost", job=job, detail=error.sentence)
 
     async def _complete_report(self, dream: DreamRun, report: DreamReport) -> DreamReport:
-        """Return a report with the new size, memories missing in the index and the duration."""
+        """Return a report with the new size and the duration."""
         after = None
-        unlisted: tuple[str, ...] = ()
         # A committed dream is reported even if it is cancelled now or the directory is unreadable.
         with anyio.CancelScope(shield=True), suppress(MemdError):
             snapshot = await to_thread.run_sync(self._store.reading.snapshot, dream.directory)
             after = size(snapshot.headers, snapshot.index)
-            unlisted = orphans(snapshot.headers, snapshot.index)
         seconds = round(self._clock.monotonic() - dream.started_at, 3)
-        return replace(report, after=after, orphans=unlisted, seconds=seconds)
+        return replace(report, after=after, seconds=seconds)
 
     async def _release_lock(self, dream: DreamRun) -> None:
         """Release the lock, even if the dream is cancelled."""

@@ -1,19 +1,21 @@
 """Values of dreams: the edits that a dream wants, and its report. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
 from memd.base.text import one_line
-from memd.base.values import FileEdit, Pointer, Suggestion
+from memd.base.values import FileEdit, Pointer, Reasoned, Suggestion, Tree
 from memd.model.port import LOCAL, Usage
 from memd.store import secret
 
 QUOTED = 120  # characters of a sentence that a problem names
-LISTED = 100  # files in a report that need a person
-DAMAGED = "its frontmatter does not parse"
+TAKEN_BACK = "a dream did this before, and it was taken back"
+_LISTED = 100  # files in a report that need a person
+_DAMAGED = "its frontmatter does not parse"
+_PARTNER = "it was to become one with {}, which stays as it is"
 _ALWAYS = ("merged", "removed", "changed", "change", "proposal")  # in the facts even if empty
 
 
@@ -22,13 +24,6 @@ class Merge(Struct, frozen=True):
 
     into: str
     source: str
-
-
-class Reasoned(Struct, frozen=True):
-    """A file, and why it is removed, stays as it is or needs a person."""
-
-    path: str
-    reason: str
 
 
 class Group(Struct, frozen=True):
@@ -49,15 +44,19 @@ class Group(Struct, frozen=True):
     old: str = ""
     new: str = ""
 
+    def left(self, path: str, reason: str) -> list[Reasoned]:
+        """Return why the whole group stays as it is: for a reason that one file of it has."""
+        others = (edit.path for edit in self.edits if edit.path != path)
+        return [Reasoned(path, reason), *(Reasoned(p, _PARTNER.format(path)) for p in others)]
+
 
 class Wanted(Struct, frozen=True):
     """What a dream wants.
 
     ``pointers`` are new titles and hooks in the index by path. ``left`` are files that it does not
-    change, since somebody changed them meanwhile or took such an edit back. ``listed`` are files
-    that it cannot change, such as damaged ones. With ``mend_index`` the index is put in order.
-    ``distilled`` are the hashes of the daily logs that it has read, ``suggestions`` what it found
-    of the person's words in logs.
+    change, since somebody took such an edit back; ``listed`` are those that are damaged. With
+    ``mend_index`` the index is put in order. ``distilled`` are the hashes of the daily logs that it
+    has read, ``suggestions`` what it found of the person's words in logs.
     """
 
     groups: tuple[Group, ...] = ()
@@ -67,11 +66,6 @@ class Wanted(Struct, frozen=True):
     mend_index: bool = True
     distilled: Mapping[str, str] = field(default_factory=dict)
     suggestions: tuple[Suggestion, ...] = ()
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """The problems of all groups, each once."""
-        return tuple(dict.fromkeys(each for group in self.groups for each in group.problems))
 
 
 class DirectorySize(Struct, frozen=True):
@@ -88,10 +82,9 @@ class DreamReport(Struct, frozen=True):
 
     ``engine`` is ``local`` or the model's name, ``model_problem`` why no model was used.
     ``created`` and ``changed`` do not list the index; a memory that is in neither of them nor in
-    ``merged`` or ``removed`` is unchanged. ``orphans`` are memories that the index does not name.
-    ``change`` is the id to undo the dream with, ``proposal`` that of the edits kept back for the
-    ``problems``. ``dollars`` is the price of ``usage``. ``said`` is the model's last message,
-    without credentials.
+    ``merged`` or ``removed`` is unchanged. ``change`` is the id to undo the dream with,
+    ``proposal`` that of the edits kept back for the ``problems``. ``dollars`` is the price of
+    ``usage``. ``said`` is the model's last message, without credentials.
     """
 
     gate: str = ""
@@ -103,8 +96,7 @@ class DreamReport(Struct, frozen=True):
     removed: tuple[Reasoned, ...] = ()
     left: tuple[Reasoned, ...] = ()
     listed: tuple[Reasoned, ...] = ()
-    orphans: tuple[str, ...] = ()
-    before: DirectorySize | None = None
+    before: DirectorySize = field(default_factory=DirectorySize)
     after: DirectorySize | None = None
     change: str | None = None
     proposal: str | None = None
@@ -127,6 +119,17 @@ class DreamReport(Struct, frozen=True):
         facts["usage"] = None if self.usage == Usage() else facts["usage"]
         facts["reason"] = "; ".join(self.problems)
         return {name: value for name, value in facts.items() if value or name in _ALWAYS}
+
+
+def problems_of(groups: Iterable[Group]) -> tuple[str, ...]:
+    """Return the problems of all groups, each once."""
+    return tuple(dict.fromkeys(each for group in groups for each in group.problems))
+
+
+def damaged(tree: Tree) -> tuple[Reasoned, ...]:
+    """Return the memories that do not parse, which a person has to look at; 100 at most."""
+    paths = [header.path for header in tree.headers() if header.damaged]
+    return tuple(Reasoned(path, _DAMAGED) for path in paths[:_LISTED])
 
 
 def in_the_end(into: Mapping[str, str], path: str) -> str:

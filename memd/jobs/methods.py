@@ -141,11 +141,15 @@ def request_of(call: Call, cwd: str) -> dict[str, Any]:
 
 async def result_of(jobs: Jobs, job: str, shape: type[E]) -> E:
     """Wait until a job has ended, and return its result, or its error, as ``shape``."""
-    finished = await jobs.wait(job)
-    facts: dict[str, Any] = {"status": finished.state, "job": job}
-    if finished.error:
-        facts["reason"] = finished.error.get("message")
-    return msgspec.convert(facts | (finished.result or {}), type=shape)
+    return ended_as(shape, await jobs.wait(job))
+
+
+def ended_as(shape: type[E], job: Job) -> E:
+    """Return the result of a job, or its error, as ``shape``."""
+    facts: dict[str, Any] = {"status": job.state, "job": job.id}
+    if job.error:
+        facts["reason"] = job.error.get("message")
+    return msgspec.convert(facts | (job.result or {}), type=shape)
 
 
 def _facts(job: Job) -> JobFacts:

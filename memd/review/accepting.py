@@ -14,10 +14,10 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 
 from memd.base.errors import Conflict, MemdError, NotFound
-from memd.base.inbox import LeftFile, decided_before
+from memd.base.inbox import decided_before
 from memd.base.names import INDEX, check_name, in_catalogue, name_refused, printable
 from memd.base.text import decode
-from memd.base.values import Draft, FileEdit, Tree
+from memd.base.values import Draft, FileEdit, Reasoned, Tree
 from memd.state.proposals import (
     ACCEPTED,
     OPEN,
@@ -66,7 +66,7 @@ class Acceptance(Struct, frozen=True):
     edits: tuple[FileEdit, ...] = ()
     accepted: tuple[str, ...] = ()
     merged: tuple[str, ...] = ()
-    left: tuple[LeftFile, ...] = ()
+    left: tuple[Reasoned, ...] = ()
 
     def draft(self, directory: str, proposal: str, at: float) -> Draft:
         """Return the change set, which also records the decision in the same transaction."""
@@ -146,7 +146,7 @@ def accept(
         edits=tuple(result.edit for result in results.values() if result.edit is not None),
         accepted=tuple(path for path, result in results.items() if not result.left),
         merged=tuple(path for path, result in results.items() if result.merged),
-        left=tuple(LeftFile(path, result.left) for path, result in results.items() if result.left),
+        left=tuple(Reasoned(path, result.left) for path, result in results.items() if result.left),
     )
 
 

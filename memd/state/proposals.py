@@ -5,12 +5,11 @@ Rules of this file
   Accepted edits become a change of their own, with which the decision becomes true.
 - A directory has at most twenty open ones; the oldest are dropped. A proposal that equals an open
   one is not stored again.
-- Refused edits are remembered by path and by the hash of the text before, as long as the proposal
-  is stored.
+- Refused edits are known to the next dreams as long as the proposal is stored.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from msgspec import Struct
@@ -34,7 +33,6 @@ _PROBLEM_CHARACTERS = 1000
 _FILES = 2000  # four times what one change may have
 _PATH_CHARACTERS = 1000
 _REASON_CHARACTERS = 500
-_REQUEST_CHARACTERS = 1000  # of what ``refusals`` says was wanted
 
 
 class ProposedEdit(Struct, frozen=True, omit_defaults=True):
@@ -78,15 +76,6 @@ class Proposal(Struct, frozen=True, omit_defaults=True):
     decided: float | None = None
     reason: str = ""
     edits: tuple[ProposedEdit, ...] = ()
-
-
-class RefusedEdits(Struct, frozen=True):
-    """Edits that a person refused at one time: paths, what was ``wanted``, and the reason."""
-
-    paths: tuple[str, ...]
-    wanted: str
-    reason: str
-    at: float
 
 
 class ProposalDecision(Struct, frozen=True):
@@ -144,37 +133,12 @@ class ProposalTable:
         with self._docs.transaction() as cursor:
             decide(cursor, os.path.realpath(directory), decided, at)
 
-    def refusals(self, directory: str, limit: int) -> tuple[RefusedEdits, ...]:
+    def refused(self, directory: str, limit: int) -> tuple[ProposedEdit, ...]:
         """Return the refused edits of a memory directory, the newest decision first."""
-        # By time of the decision, number of the proposal and reason.
-        decisions: dict[tuple[float, int, str], list[ProposedEdit]] = {}
-        known: set[tuple[str, str]] = set()  # by path and hash: only the newest decision counts
-        for number, edit in self._refused(directory):
-            if (edit.path, edit.base) not in known:
-                known.add((edit.path, edit.base))
-                key = (edit.decided or 0.0, number, edit.refusal)
-                decisions.setdefault(key, []).append(edit)
-        newest_first = sorted(decisions.items(), key=lambda item: item[0][:2], reverse=True)
-        return tuple(
-            RefusedEdits(
-                tuple(edit.path for edit in edits),
-                one_line("; ".join(map(_request_of, edits)), _REQUEST_CHARACTERS),
-                reason,
-                at,
-            )
-            for (at, _, reason), edits in newest_first[: max(0, limit)]
-        )
-
-    def refused_edits(self, directory: str) -> frozenset[tuple[str, str]]:
-        """Return each refused edit as its path and the hash of the text before it."""
-        return frozenset((edit.path, edit.base) for _, edit in self._refused(directory))
-
-    def _refused(self, directory: str) -> Iterator[tuple[int, ProposedEdit]]:
-        """Yield number and edit of each refused file, the newest proposal first."""
-        for proposal in self.of_directory(directory, decided=True):
-            for edit in proposal.edits:
-                if edit.state == REJECTED:
-                    yield int(proposal.id[1:]), edit
+        proposals = self.of_directory(directory, decided=True)
+        edits = [edit for each in proposals for edit in each.edits if edit.state == REJECTED]
+        edits.sort(key=lambda edit: edit.decided or 0.0, reverse=True)
+        return tuple(edits[:limit])
 
 
 def propose(cursor: Cursor, proposal: Proposal) -> str:
@@ -270,12 +234,3 @@ def _bounded(proposal: Proposal) -> Proposal:
         edits, problems = (), [*problems[: _PROBLEMS - 1], sentence]
     said = proposal.said[:_SAID_CHARACTERS]
     return replace(proposal, said=said, problems=tuple(problems), edits=edits)
-
-
-def _request_of(edit: ProposedEdit) -> str:
-    """Return one line that says what the dream requested for a file, and why."""
-    if edit.content is None and edit.merged_into:
-        return f"merge {edit.path} into {edit.merged_into}"
-    verb = "remove" if edit.content is None else "change" if edit.base else "create"
-    reason = f": {edit.reason}" if edit.reason else ""
-    return one_line(f"{verb} {edit.path}{reason}", _REASON_CHARACTERS)

@@ -9,14 +9,13 @@ the head; this file has what they mean.
 import re
 import unicodedata
 from collections.abc import Container, Mapping
-from contextlib import suppress
 
 from msgspec import Struct
 
 from memd.base import limits
 from memd.base.errors import Invalid
 from memd.base.names import SUFFIX
-from memd.base.text import SAID, decode, one_line, sha256
+from memd.base.text import SAID, one_line, sha256
 from memd.base.values import ORIGINS, MemoryType
 from memd.store import head
 from memd.store.head import BELOW, HeadFields
@@ -237,31 +236,6 @@ def with_standard_head(content: bytes, base: bytes | None, path: str) -> bytes:
         f"{BELOW}type": kind.strip().lower(),
     }
     return head.lines_of(fields | values | stamps) + content[span.body :]
-
-
-def with_readable_head(content: bytes) -> tuple[bytes, str]:
-    """Return a memory with a head that other programs can read, and "".
-
-    Only lines that they cannot read change, and nothing that the memory says. If that is not
-    possible the memory is returned unchanged, with the reason.
-    """
-    before, span = parse(content, ""), split(content)
-    reason = before.head.problem if before.head else ""
-    if span is None or before.head is None or not reason:
-        return content, ""
-    values = before.head.values
-    fields = {
-        part.key: values[part.key]
-        for part in head.parts(span.text.encode())
-        if part.key in values and head.mapping(decode(part.lines[0]).strip())[1]
-    }
-    with suppress(Invalid):
-        changed = with_fields(content, fields)
-        after = parse(changed, "")
-        is_same = after.type is before.type and _facts(after) == _facts(before)
-        if is_same and after.head and not after.head.problem:
-            return changed, ""
-    return content, reason
 
 
 def new(

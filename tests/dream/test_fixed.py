@@ -39,7 +39,6 @@ async def dream(bench: Bench, **files: str) -> DreamReport:
     return await bench.run(bench.dreams())
 
 
-STEPS = "1. Stop the queue.\n2. Migrate.\n3. Start it."
 SAME = "The cache is flushed by hand. Ana knows `how`."
 
 
@@ -47,27 +46,15 @@ SAME = "The cache is flushed by hand. Ana knows `how`."
     ("one", "two", "merged"),
     [
         (reference(SAME), reference(SAME), True),
-        (
-            reference(SAME),
-            reference("* Ana knows `how`.\n* the *cache* is flushed, by hand!"),
-            True,
-        ),
-        (reference(f"{SAME}\n\nIt is in Oslo."), reference(SAME), True),
+        (reference(SAME), reference(f"\n{SAME}\n\n"), True),
+        (reference(f"{SAME}\n\nIt is in Oslo."), reference(SAME), False),
         (rule(SAME), rule(SAME), True),
         (rule(SAME), rule("Ana knows `how`. The cache is flushed by hand."), False),
         (reference(SAME), project(SAME), False),
         (reference(SAME), reference("The cache is flushed by hand. Ana knows `How`."), False),
-        (reference(SAME), reference(f"{SAME} Not on Sundays."), True),
-        (reference(SAME), reference(SAME, "Where port 99 is said"), False),
-        (reference(f"# A\n{SAME}"), reference(f"# B\n{SAME}"), False),
-        (reference(SAME), reference(f"{SAME}\n\n```\nrm x\n```"), True),
+        (reference(SAME, "How the cache is flushed"), reference(SAME, "How it is flushed"), True),
+        (reference(SAME, "Where port 98 is"), reference(SAME, "Where port 99 is"), False),
         (memory(USER, SAME), memory(FEEDBACK, SAME), False),
-        (project(STEPS), project("1. Migrate.\n2. Stop the queue.\n3. Start it."), False),
-        (project(STEPS), project(f"{STEPS}\n4. Stop the queue."), True),
-        (project("1. Stop.\n2. Start it.\n3. Stop."), project("1. Stop.\n2. Start it."), True),
-        (project("1. Stop.\n2. Start.\n3. Stop."), project("1. Start.\n2. Stop."), True),
-        (project("1. A first.\n2. B.\n3. A first."), project("1. B.\n2. B.\n3. A first."), False),
-        (project(STEPS), project(f"Stop first.\n\n{STEPS}"), True),
     ],
 )
 async def test_only_what_says_the_same_goes(
@@ -76,7 +63,7 @@ async def test_only_what_says_the_same_goes(
     two: str,
     merged: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
-    """A memory goes where another one of its type has all that it says, and that one stays."""
+    """A memory goes where another one has its body and all its words, and that one stays."""
     report = await dream(bench, one=one, two=two)
     assert len(report.merged) == merged
     after = stored(bench)
@@ -96,25 +83,22 @@ async def test_what_is_linked_to_stays(bench: Bench) -> None:
 
 
 async def test_heads_and_pointers(bench: Bench) -> None:
-    """Heads are written strictly, the index is made true, and no other word changes."""
+    """The index is made true, and no word of a memory changes."""
     await dream(bench, gone=reference("It is gone."))
     (bench.memory / "gone.md").unlink()
     put(bench, INDEX, "# Mine\nBy hand.\n- [Gone](gone.md) — x\n- [M](move.md) — next Friday\n", 1)
-    lenient = "---\nname: lenient\ndescription: note: this\ntype: reference\n---\n\nText of it.\n"
     damaged = "---\nname: x\nno field\n---\n\nText.\n"
     report = await dream(
         bench,
         move=project("The office moves next Friday."),
         ref=reference("It moves next Friday."),
-        lenient=lenient,
         damaged=damaged,
         bare="next Friday\n",
     )
     after = stored(bench)
     assert after["move.md"] == project("The office moves next Friday.")
-    assert 'description: "note: this"' in after["lenient.md"]
     assert (after["damaged.md"], after["bare.md"]) == (damaged, "next Friday\n")
-    assert {left.path for left in report.listed} == {"damaged.md", "bare.md"}
+    assert {left.path for left in report.listed} == {"damaged.md"}
     assert after[INDEX].startswith("# Mine\nBy hand.\n- [M](move.md) — next Friday\n")
     assert "gone.md" not in after[INDEX]
     assert "ref.md" in after[INDEX]

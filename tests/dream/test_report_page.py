@@ -1,13 +1,15 @@
 """The page that a person reads in the morning."""
 
 import re
-from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.base.values import Reasoned
 from memd.dream.report_page import markdown
-from memd.dream.values import DirectorySize, DreamReport, Merge, Reasoned
+from memd.dream.results import Dreamed, Merged
+from memd.dream.values import DirectorySize, DreamReport, Merge
 from memd.model.port import Usage
 
 AT = 1_772_539_200.0
@@ -19,7 +21,6 @@ TITLES = {
     "Removed",
     "Left alone",
     "Needs your look",
-    "Not in the index",
     "The model's last words",
     "Cost",
     "Take it back",
@@ -33,7 +34,6 @@ FULL = DreamReport(
     removed=(Reasoned("r.md", "it was superseded"),),
     left=(Reasoned("l.md", "somebody changed it"),),
     listed=(Reasoned("d.md", "its frontmatter is broken"),),
-    orphans=("o.md",),
     before=DirectorySize(41, 9000, 180, 9000),
     after=DirectorySize(39, 8000, 150, 8000),
     change="c12",
@@ -48,7 +48,8 @@ FULL = DreamReport(
 def test_a_page_tells_all_that_a_dream_did() -> None:
     """The sum stands on top, then a section for each thing that there is to tell."""
     facts = FULL.facts() | {"proposal": "p3", "problems": ["a rule of yours was reworded"]}
-    assert markdown(facts, job="j5", at=AT) == PAGE
+    dreamed = msgspec.convert({"status": "completed", "job": "j5"} | facts, Dreamed)
+    assert markdown(dreamed, AT) == PAGE
 
 
 PAGE = """\
@@ -82,10 +83,6 @@ Dream j5, 2026-03-03 12:00 UTC.
 - kept back: `a rule of yours was reworded`
 - look at what the dream wanted, and accept or reject it: `memctl review show p3`
 
-## Not in the index
-
-- `o.md`
-
 ## The model's last words
 
 `I merged two notes.`
@@ -115,26 +112,33 @@ HOSTILE = st.sampled_from(
         "\ud800",
     ]
 )
-SCALARS = HOSTILE | st.text(max_size=40) | st.none() | st.floats() | st.integers() | st.booleans()
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(["path", "reason", "into", "from", "gone", "stays", "memories"]), inner
-        )
-    ),
-    max_leaves=8,
+WORDS = HOSTILE | st.text(max_size=40)
+LISTS = st.lists(WORDS, max_size=4)
+FILES = st.lists(st.builds(Reasoned, WORDS, WORDS), max_size=4)
+DREAMED = st.builds(
+    Dreamed,
+    status=st.sampled_from(["completed", "failed", "killed", "skipped", "queued"]),
+    reason=WORDS,
+    job=st.just("j5"),
+    engine=WORDS,
+    model_problem=WORDS,
+    created=LISTS,
+    changed=LISTS,
+    merged=st.lists(st.builds(Merged, into=WORDS, sources=LISTS), max_size=4),
+    removed=FILES,
+    left=FILES,
+    listed=FILES,
+    problems=LISTS,
+    proposal=st.sampled_from([None, "p3"]),
+    change=st.sampled_from([None, "c12"]),
+    said=WORDS,
 )
-FACTS = st.dictionaries(st.sampled_from([*FULL.facts(), "problems", "reason"]), VALUES)
 
 
-@given(facts=FACTS, job=SCALARS, at=SCALARS, error=HOSTILE | st.text(max_size=40))
-def test_every_line_that_begins_something_is_ours(
-    facts: dict[str, Any], job: Any, at: Any, error: str
-) -> None:
-    """Whatever the facts hold, sections are ours and foreign words stand in code spans alone."""
-    page = markdown(facts, job=job, at=at, error=error)
+@given(DREAMED)
+def test_every_line_that_begins_something_is_ours(dreamed: Dreamed) -> None:
+    """Whatever the words are, sections are ours and foreign words stand in code spans alone."""
+    page = markdown(dreamed, AT)
     page.encode()
     assert page.isprintable() or set(page) - {"\n"} == {c for c in page if c.isprintable()}
     first, *rest = page.splitlines()

@@ -17,9 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.base.errors import Conflict, MemdError, NotFound, Refused
-from memd.base.inbox import LeftFile
-from memd.base.values import Actor, Provenance
-from memd.state.proposals import ProposedEdit, RefusedEdits
+from memd.base.values import Actor, Provenance, Reasoned
+from memd.state.proposals import ProposedEdit
 from tests.review.bench import NOW, Bench, accepted, open_bench, topic
 from tests.support.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.undoing import undo
@@ -85,10 +84,11 @@ async def test_a_proposal_is_decided_file_by_file(bench: Bench) -> None:
     assert (second.state, second.paths) == ("open", ("b.md",))
     last = await bench.reject(name, ["c.md"], reason=f"key {TOKEN}\nno")
     assert (last.state, last.paths) == ("partly", ("c.md",))
-    (refusal,) = bench.table.refusals(bench.directory, 5)
-    assert refusal == RefusedEdits(("c.md",), "create c.md", refusal.reason, NOW)
-    assert TOKEN not in refusal.reason
-    assert "\n" not in refusal.reason
+    (refused,) = bench.table.refused(bench.directory, 5)
+    assert (refused.path, refused.decided) == ("c.md", NOW)
+    assert "no" in refused.refusal
+    assert TOKEN not in refused.refusal
+    assert "\n" not in refused.refusal
     assert sorted(bench.files()) == ["MEMORY.md", "a.md"]
 
 
@@ -99,8 +99,8 @@ async def test_what_others_did_meanwhile_wins(bench: Bench) -> None:
     done = await bench.accept(name)
     assert (done.state, done.paths) == ("open", ("c.md",))
     assert done.left == (
-        LeftFile("a.md", "it was changed since the dream had read it"),
-        LeftFile("b.md", "a.md, which was to say it, stays as it is"),
+        Reasoned("a.md", "it was changed since the dream had read it"),
+        Reasoned("b.md", "a.md, which was to say it, stays as it is"),
     )
     assert bench.states(name) == {"a.md": "open", "b.md": "open", "c.md": "accepted"}
     again = await bench.accept(name)

@@ -19,7 +19,6 @@ from memd.store.memory import (
     validate,
     with_body,
     with_fields,
-    with_readable_head,
     with_standard_head,
 )
 from tests.corpora import PLACE
@@ -292,16 +291,3 @@ def test_what_a_model_writes_gets_the_usual_head() -> None:
     assert with_standard_head(CLAUDE + b"more", CLAUDE, "a.md") == CLAUDE + b"more"
     damaged = b"---\nname: [\n- : {\n---\nbroken\n"
     assert with_standard_head(damaged, CLAUDE, "a.md") == damaged
-
-
-def test_a_head_is_made_readable_without_another_meaning() -> None:
-    """Only the lines that other programs cannot read change; a damaged head stays."""
-    odd = CLAUDE.replace(b"User prefers", b"note: User prefers")
-    assert with_readable_head(odd) == (
-        odd.replace(b"note: User prefers pnpm over npm", b'"note: User prefers pnpm over npm"'),
-        "",
-    )
-    assert with_readable_head(CLAUDE) == (CLAUDE, "")
-    damaged = b"---\nname: [\n- : {\n---\nbroken\n"
-    assert with_readable_head(damaged)[0] == damaged
-    assert with_readable_head(damaged)[1]
