@@ -9,17 +9,17 @@ Rules of this file
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.agent import workspace
-from memd.agent.confined import Confined
 from memd.agent.service import Budget, RunEnd, Task, single_shot, total
 from memd.base import limits, prose
 from memd.base.errors import MemdError
-from memd.base.names import LOGS, SUFFIX
+from memd.base.names import LOGS
 from memd.base.text import decode, iso_time, sha256
 from memd.base.values import MemoryFile, Project, Snapshot
 from memd.dream import workspace as choosing
@@ -27,6 +27,7 @@ from memd.dream.run import MINUTES
 from memd.model.port import Block
 from memd.projects.project import transcript_folders
 from memd.state.proposals import ProposedEdit
+from memd.store.directory import Directory
 from memd.store.index import manifest
 
 KIND = "dream"
@@ -203,34 +204,24 @@ def _refusal_line(edit: ProposedEdit) -> str:
 
 
 MOST_LOGS = 31  # daily logs of a month; a nightly dream reads one or two
-_FOLDER_LEVELS = 3  # logs, logs/YYYY and logs/YYYY/MM
-_ENTRIES_OF_FOLDER = 1_000  # at most so many entries of a folder are read
-_READ_LOGS = 400  # the newest, to see whether they are distilled
+_DAYS = 400  # whose logs are looked for
 
 
-def new_logs(memory: str, distilled: Mapping[str, str]) -> dict[str, str]:
+def new_logs(memory: str, distilled: Mapping[str, str], now: float) -> dict[str, str]:
     """Return the texts of the logs in a memory directory that are not distilled, newest first.
 
-    ``distilled`` are the hashes of those that are, by path. There are 31 at most; a directory that
-    cannot be read has none.
+    ``distilled`` are the hashes of those that are, by path; ``now`` is in seconds since 1970. There
+    are 31 at most; a directory that cannot be read has none.
     """
-    folders_of_level, paths = [LOGS], list[str]()
+    tomorrow = datetime.fromtimestamp(now, UTC) + timedelta(days=1)  # it has begun elsewhere
     result: dict[str, str] = {}
-    with suppress(MemdError), Confined(memory) as directory:
-        for _ in range(_FOLDER_LEVELS):
-            entries = {
-                f"{folder}/{entry.name}": entry
-                for folder in folders_of_level
-                for entry in directory.entries(folder, _ENTRIES_OF_FOLDER)
-            }
-            folders_of_level = [path for path, entry in entries.items() if entry.folder]
-            logs = (path for path, entry in entries.items() if not entry.folder)
-            paths += [p for p in logs if p.endswith(SUFFIX) and entries[p].size <= limits.LOG_BYTES]
-        for path in sorted(paths, reverse=True)[:_READ_LOGS]:  # their paths sort by date
-            with suppress(MemdError):
-                text = decode(b"".join(directory.pieces(path) or ()))
-                if text and distilled.get(path) != sha256(text.encode()):
-                    result[path] = text
+    with suppress(MemdError), Directory(memory) as directory:
+        for days in range(_DAYS):
+            path = f"{tomorrow - timedelta(days):{LOGS}/%Y/%m/%Y-%m-%d.md}"
+            with suppress(MemdError):  # one that is too large is no source
+                read = directory.read(path, limits.LOG_BYTES)
+                if read and distilled.get(path) != sha256(decode(read[0]).encode()):
+                    result[path] = decode(read[0])
             if len(result) == MOST_LOGS:
                 break
     return result

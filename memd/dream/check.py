@@ -28,9 +28,8 @@ from memd.base.values import ASSISTANT, PERSON, FileEdit, Reasoned, Tree, least_
 from memd.base.yielding import yield_to_requests
 from memd.dream import joining
 from memd.dream.groups import MemoryText, Night
-from memd.dream.joining import CannotJoinError
 from memd.dream.sources import is_advice, log_statements
-from memd.dream.values import TAKEN_BACK, Group, Merge, Wanted, damaged, in_the_end, quoted
+from memd.dream.values import TAKEN_BACK, Group, Merge, Wanted, damaged, quoted
 from memd.dream.workspace import DreamWorkspace
 from memd.store.memory import Memory
 from memd.text.orders import orders, wishes
@@ -115,9 +114,7 @@ class _Checked:
         return Group(
             tuple(map(self._edit, self._changed)),
             {path: night.read.get(path) for path in self._members},
-            merged=tuple(
-                Merge(in_the_end(night.into, path), path) for path in gone if path in night.into
-            ),
+            merged=tuple(Merge(night.into[path], path) for path in gone if path in night.into),
             removed=tuple(Reasoned(p, reasons[p]) for p in gone if p not in night.into),
             reasons=reasons,
             problems=problems,
@@ -154,7 +151,10 @@ class _Checked:
         if removal is None:
             yield f"{path} would go without a reason"
         elif removal.into:
-            return  # whether it is said there is seen from the texts
+            # Of a fact the texts show whether it is said there.
+            into = self._night.after.get(removal.into)
+            if old.is_rule and (into is None or not self._is_joined(into)):
+                yield f"{path} would go, and {removal.into} does not say it"
         elif old.is_rule:
             yield f"{path} is a {old.read.type or 'untyped'} memory and would go"
         elif removal.by:
@@ -208,23 +208,7 @@ class _Checked:
 
     def _is_joined(self, text: MemoryText) -> bool:
         """Return whether a memory is what it was with those that were merged into it."""
-        return text.content == self._joined(text.path, frozenset())
-
-    def _joined(self, path: str, passed: frozenset[str]) -> bytes | None:
-        """Return what a memory is once those merged into it are put into it."""
-        if path in passed or path not in self._old:
-            return None
-        content = self._old[path].content
-        for source, into in self._night.into.items():
-            if into == path and source in self._changed:
-                other = self._joined(source, passed | {path})
-                if other is None:
-                    return None
-                try:
-                    content = joining.joined(content, other)
-                except CannotJoinError:
-                    return None
-        return content
+        return text.content == self._night.decisions.joined.get(text.path)
 
     def _head_problems(self, new: MemoryText, old: MemoryText | None) -> Iterator[str]:
         """Yield what is wrong with a memory's name, fields and links."""
@@ -334,7 +318,7 @@ class _Checked:
             return FileEdit(path, None, base)
         if new.content == night.decisions.of_person.get(path):
             return FileEdit(path, new.content, base, origin=PERSON)
-        sources = [source for source in night.into if in_the_end(night.into, source) == path]
+        sources = [source for source, into in night.into.items() if into == path]
         taken = [self._old[each] for each in (path, *sources) if each in self._old]
         known = frozenset[str]().union(*(text.keys for text in taken))
         if old is None or not new.keys <= known or not old.keys <= new.keys:

@@ -39,7 +39,7 @@ class Committing:
 
     def __init__(self, judged: Judged) -> None:
         self._wanted = judged.wanted
-        self._kept_back: list[Group] = []
+        self._doubtful: list[Group] = []
         self._distilled = judged.wanted.distilled
         self.report = judged.report
         self.proposal: str | None = None
@@ -47,15 +47,15 @@ class Committing:
     def draft(self, tree: Tree, effects: Iterable[Effect]) -> Draft:
         """Return the edits of the good groups that fit the live tree. May run more than once."""
         wanted = self._wanted
-        good, kept_back, left = list[Group](), list[Group](), list[Reasoned]()
+        good, doubtful, left = list[Group](), list[Group](), list[Reasoned]()
         for group in wanted.groups:
             changed = next((path for path in group.before if not _is_same(group, path, tree)), "")
             if changed:
                 left += group.left(changed, _CHANGED)
             else:
-                (kept_back if group.problems else good).append(group)
+                (doubtful if group.problems else good).append(group)
         edits = [edit for group in good for edit in group.edits]
-        self._kept_back, self._distilled = kept_back, {} if left else wanted.distilled
+        self._doubtful, self._distilled = doubtful, {} if left else wanted.distilled
         self.report = self._completed(good, (*wanted.left, *left))
         edits += self._index_edit(tree)
         mend = wanted.mend_index
@@ -93,7 +93,7 @@ class Committing:
             removed=tuple(removal for group in good for removal in group.removed),
             left=left,
             listed=self._wanted.listed,
-            problems=problems_of(self._kept_back),
+            problems=problems_of(self._doubtful),
         )
 
     def _index_edit(self, tree: Tree) -> list[FileEdit]:
@@ -118,7 +118,7 @@ class Committing:
                 next((m.into for m in group.merged if m.source == edit.path), ""),
                 mtime_ns=edit.mtime_ns,
             )
-            for group in self._kept_back
+            for group in self._doubtful
             for edit in group.edits
         ]
         return Proposal(

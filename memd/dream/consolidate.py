@@ -70,11 +70,11 @@ def _find_copies(tree: Tree, index_content: bytes) -> Iterator[Group]:
         free = [f for f in files if linked.isdisjoint(names(f.header.path, f.header.name))]
         linked_to = [file for file in files if file not in free]
         # One that is linked to stays, or else the longest: a second pass decides the same.
-        kept = min(linked_to or free, key=lambda f: (-len(f.content), f.header.path))
+        winner = min(linked_to or free, key=lambda f: (-len(f.content), f.header.path))
         for file in free:
             hook = hooks.get(file.header.path, "")
-            if file is not kept and _says_all(kept, file, hook):
-                yield _removal(file, kept)
+            if file is not winner and _says_all(winner, file, hook):
+                yield _removal(file, winner)
 
 
 def _may_go(header: Header, file: MemoryFile) -> bool:
@@ -85,23 +85,23 @@ def _may_go(header: Header, file: MemoryFile) -> bool:
     return is_ours and is_utf8 and not header.damaged
 
 
-def _says_all(kept: MemoryFile, file: MemoryFile, hook: str) -> bool:
+def _says_all(winner: MemoryFile, file: MemoryFile, hook: str) -> bool:
     """Return whether a memory says all that its copy and the copy's line of the index say."""
     yield_to_requests()
     try:
-        has_all = joining.joined(kept.content, file.content) == kept.content
+        has_all = joining.joined(winner.content, file.content) == winner.content
     except CannotJoinError:
         return False
-    text = joining.text_of(parse(kept.content, kept.header.path))
+    text = joining.text_of(parse(winner.content, winner.header.path))
     return has_all and joining.says(text, hook) and not secret.find(decode(file.content))
 
 
-def _removal(file: MemoryFile, kept: MemoryFile) -> Group:
+def _removal(file: MemoryFile, winner: MemoryFile) -> Group:
     """Return the group of a copy that goes."""
-    path, into = file.header.path, kept.header.path
+    path, into = file.header.path, winner.header.path
     return Group(
         (FileEdit(path, None, file.hash),),
-        {path: file.content, into: kept.content},
+        {path: file.content, into: winner.content},
         merged=(Merge(into, path),),
         reasons={path: f"merged into {into}"},
     )

@@ -333,7 +333,9 @@ class Dreams:
         """Return the task for a model, ``None`` if there are neither memories nor new logs."""
         snapshot = await to_thread.run_sync(self._store.reading.snapshot, dream.directory)
         distilled = await to_thread.run_sync(distilled_logs, self._docs, dream.directory)
-        logs = await to_thread.run_sync(briefing.new_logs, dream.directory, distilled)
+        logs = await to_thread.run_sync(
+            briefing.new_logs, dream.directory, distilled, self._clock.now()
+        )
         if not (snapshot.headers or logs):
             return None
         brief = briefing.Brief(
@@ -362,7 +364,8 @@ class Dreams:
             if replacement is not None:
                 return replacement(tree)
             wanted = fixed_pass(tree, partial(past.repeats, dream.directory))
-            logs = briefing.new_logs(dream.directory, distilled_logs(self._docs, dream.directory))
+            distilled = distilled_logs(self._docs, dream.directory)
+            logs = briefing.new_logs(dream.directory, distilled, self._clock.now())
             words = sources.suggestions(logs, dream.transcripts(self._own_words))
             return replace(wanted, suggestions=words)
 

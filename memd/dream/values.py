@@ -132,18 +132,6 @@ def damaged(tree: Tree) -> tuple[Reasoned, ...]:
     return tuple(Reasoned(path, _DAMAGED) for path in paths[:_LISTED])
 
 
-def in_the_end(into: Mapping[str, str], path: str) -> str:
-    """Return the memory that a merged one finally ends in, as targets may be merged themselves.
-
-    ``into`` maps each merged path to its target.
-    """
-    passed = {path}
-    while path in into and into[path] not in passed:
-        path = into[path]
-        passed.add(path)
-    return path
-
-
 def quoted(text: str) -> str:
     """Return a sentence for display: on one line, cut, without credentials."""
     return one_line(secret.scrub(text), QUOTED)

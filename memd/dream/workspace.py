@@ -129,11 +129,13 @@ class Removal(Struct, frozen=True):
 class Decisions(Struct):
     """What a dream's model chose, by path.
 
-    ``of_person`` are the texts that Keep made of the person's words. ``questions`` are pairs of
+    ``joined`` are the texts that Merge made of memories as they were, and ``of_person`` those that
+    Keep made of the person's words. ``questions`` are pairs of
     rules of which the person has to say which one holds, with the model's reason.
     """
 
     removals: dict[str, Removal] = msgspec.field(default_factory=dict)
+    joined: dict[str, bytes] = msgspec.field(default_factory=dict)
     of_person: dict[str, bytes] = msgspec.field(default_factory=dict)
     questions: dict[tuple[str, str], str] = msgspec.field(default_factory=dict)
 
@@ -198,9 +200,16 @@ class DreamWorkspace(Workspace):
                 raise ChangeRefusedError(name, _OTHER_ORIGIN)
             result = taken_in
         self._check_room(into, *(name for name, _ in sources))
+        is_as_it_was = all(self._is_as_it_was(*each) for each in ((into, content), *sources))
         self._put(into, content, result)
+        self.decisions.joined.pop(into, None)
+        if is_as_it_was:
+            self.decisions.joined[into] = result
         for name, _ in sources:
             self._remove_for(name, Removal(f"merged into {into}", into=into))
+            for path, removal in self.decisions.removals.items():
+                if removal.into == name:  # it went into a memory that goes on into this one
+                    self._remove_for(path, Removal(f"merged into {into}", into=into))
         return ToolResult(f"{into} now says what {', '.join(n for n, _ in sources)} said.")
 
     def _supersede(self, given: SupersedeCall) -> ToolResult:
@@ -297,6 +306,10 @@ class DreamWorkspace(Workspace):
                 self.read_transcripts[place.path] = None
         return result
 
+    def _is_as_it_was(self, name: str, content: bytes) -> bool:
+        """Return whether nothing but Merge changed a memory in this run."""
+        return content in (self._base.get(name), self.decisions.joined.get(name))
+
     def _put(self, name: str, before: bytes, content: bytes) -> None:
         """Write a memory that memd put together, unless nothing was added to it."""
         if content == before:
@@ -318,7 +331,8 @@ class DreamWorkspace(Workspace):
 
     def _accept_change(self, name: str, text: str, verb: str) -> ToolResult:
         result = super()._accept_change(name, text, verb)
-        self.decisions.removals.pop(name, None)  # it is there again
+        removal = self.decisions.removals.pop(name, None)  # it is there again
+        self.decisions.joined.pop(removal.into if removal else name, None)
         return result
 
     def _memory(self, path: str) -> tuple[str, bytes]:

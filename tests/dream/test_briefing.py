@@ -135,13 +135,13 @@ def test_logs_that_are_not_distilled_come_first_by_day(tmp_path: Path) -> None:
     log(tmp_path, "logs/2026/03/notes.txt")
     log(tmp_path, "logs/2026/03/deeper/too/far.md")
     (tmp_path / "logs/2026/03/folder.md").mkdir()
-    found = briefing.new_logs(str(tmp_path), {})
+    found = briefing.new_logs(str(tmp_path), {}, NOW)
     days = ("2026/03/2026-03-01", "2026/02/2026-02-27", "2025/12/2025-12-31")
     assert list(found) == [f"logs/{day}.md" for day in days]
     first, second, third = ((path, sha256(text.encode())) for path, text in found.items())
-    assert list(briefing.new_logs(str(tmp_path), dict((first, third)))) == [second[0]]
+    assert list(briefing.new_logs(str(tmp_path), dict((first, third)), NOW)) == [second[0]]
     log(tmp_path, first[0]).write_text("- 10:00 more\n")
-    assert list(briefing.new_logs(str(tmp_path), dict((first, second, third)))) == [first[0]]
+    assert list(briefing.new_logs(str(tmp_path), dict((first, second, third)), NOW)) == [first[0]]
 
 
 def test_no_link_leads_to_other_folders(tmp_path: Path) -> None:
@@ -151,4 +151,4 @@ def test_no_link_leads_to_other_folders(tmp_path: Path) -> None:
     memory = tmp_path / "memory"
     memory.mkdir()
     (memory / "logs").symlink_to(elsewhere)
-    assert briefing.new_logs(str(memory), {}) == {}
+    assert briefing.new_logs(str(memory), {}, NOW) == {}

@@ -229,6 +229,20 @@ def test_no_byte_of_a_rule_changes(
     anyio.run(dream)
 
 
+async def test_a_rule_goes_only_into_what_says_it(bench: Bench) -> None:
+    """A rule stays where the memory that took it in is written back, or it was cut before."""
+    rules = {"r.md": rule("Use tabs."), "s.md": rule("Sign commits.")}
+    fill(bench, rules)
+    read: list[Call] = [("Read", {"file_path": name}) for name in rules]
+    for calls_of_night in (
+        [*read, merge("s.md", "r.md"), write("s.md", rules["s.md"])],
+        [*read, write("r.md", rule("Sign commits.")), merge("s.md", "r.md")],
+    ):
+        report = await night(bench, *calls_of_night)
+        assert "r.md would go" in str(report.problems)
+        assert (texts(bench)["r.md"], texts(bench)["s.md"]) == tuple(rules.values())
+
+
 OPERATIONS = [
     {"op": "merge", "paths": ["a.md", "b.md"]},
     {"op": "supersede", "paths": ["old.md", "new.md"], "said": ["It is kept in `vault-3`."]},
