@@ -162,6 +162,21 @@ def test_without_processes_the_prompt_goes_on(hook: Hook) -> None:
     assert (done.returncode, done.stdout, done.stderr) == HARMLESS
 
 
+def test_the_line_of_codex_runs_in_any_login_shell(hook: Hook) -> None:
+    """Codex hands the line to the person's own shell; it ends with 0, with memd and without."""
+    assert hook.home.memctl("--no-start", "setup", "codex").returncode == 0
+    hooks = json.loads((hook.home.path / "h/.codex/hooks.json").read_text())["hooks"]
+    line = hooks["UserPromptSubmit"][0]["hooks"][0]["command"]
+    environ = {"MEMD_HOOK_NO_START": "1"}
+    for shell in filter(shutil.which, ("sh", "dash", "bash", "zsh", "fish", "tcsh")):
+        assert line.startswith(": memd;")
+        done = hook.home.run(shell, "-c", line, input=hook.payload("Stop"), environ=environ)
+        assert (done.returncode, done.stdout, done.stderr) == HARMLESS, shell
+    shutil.rmtree(hook.folder)
+    done = hook.home.run("bash", "-c", line, input="{}", environ=environ)
+    assert (done.returncode, done.stdout, done.stderr) == HARMLESS
+
+
 @pytest.mark.full
 def test_any_bytes_on_standard_input_are_harmless(hook: Hook) -> None:
     """An empty, torn or foreign payload is as good as none."""

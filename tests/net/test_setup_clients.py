@@ -120,9 +120,9 @@ def test_opencode_gets_plugin_and_server(own: Home) -> None:
 @pytest.mark.parametrize("client", ["cursor", "zed"])
 def test_other_clients_get_a_snippet(own: Home, client: str) -> None:
     """For a client that is not set up the snippet and its file are printed, and none is written."""
-    done = own.memctl("--no-start", "setup", client)
-    assert done.returncode == 0
-    assert "mcp" in done.stdout
+    for option in ("--yes", "--status", "--dry-run"):
+        done = own.memctl("--no-start", "setup", client, option)
+        assert (done.returncode, "mcp" in done.stdout) == (0, True)
     files = [path for path in (own.path / "h").rglob("*.json") if path.is_file()]
     assert files == []
 
@@ -244,6 +244,18 @@ def test_hooks_of_others_stay(own: Home) -> None:
     path.write_text(edited)
     _setup(own, "claude-code", "--remove")
     assert path.read_text() == json.dumps(given | {"z": 2}, indent=4) + "\n"
+
+
+def test_the_snippet_of_a_project_is_taken_out_again(own: Home) -> None:
+    """What a person put into a file of their own choice goes with --remove and its name."""
+    text = own.memctl("setup", "vscode").stdout
+    file = own.path / "mcp.json"
+    file.write_text(text)
+    _setup(own, "vscode", "--remove", "--settings", str(file))
+    assert not file.exists()
+    file.write_text(text.replace("{", '{"inputs": [], ', 1))
+    _setup(own, "vscode", "--remove", "--settings", str(file))
+    assert json.loads(file.read_text()) == {"inputs": []}
 
 
 @pytest.mark.full

@@ -1,9 +1,8 @@
 """What setup keeps beside a client's files: one private copy while it is set up, nothing after."""
 
+import json
 import signal
-from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 
 import pytest
 
@@ -176,9 +175,10 @@ def test_all_is_taken_out_without_a_daemon(own: Home) -> None:
     said = _setup(own, "--remove", "--all", "--dry-run")
     assert TOKEN in said
     assert _tree(own) == during
-    done = own.memctl("--no-start", "setup", "--remove", "--all", "--yes")
+    done = own.memctl("--no-start", "--json", "setup", "--remove", "--all", "--yes")
     assert done.returncode == 0, done.stderr
     assert _tree(own) == before
+    assert len(json.loads(done.stdout)["removed"]) == 4
     assert not (own.path / "h/.local/share/memd").exists()
     assert all(name in done.stdout for name in (TOKEN, "memd.service", "spool"))
     assert "trust" in done.stderr
@@ -226,31 +226,27 @@ def test_a_copy_is_of_the_file_before_memd(own: Home) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("client", ["codex", "claude-code"])
 @pytest.mark.parametrize("removes", [False, True])
-def test_a_kill_leaves_old_or_new(own: Home, removes: bool) -> None:  # noqa: FBT001 - a parameter
+def test_a_kill_leaves_old_or_new(own: Home, client: str, removes: bool) -> None:  # noqa: FBT001 - a parameter
     """Whenever setup is killed a file is whole, and a removal later leaves nothing beside it."""
-    before = _given(own, "codex")
-    _setup(own, "codex")
+    before = _given(own, client)
+    _setup(own, client)
     after = _tree(own)
-    _setup(own, "codex", "--remove")
+    _setup(own, client, "--remove")
     for number in count():
         if removes:
-            _setup(own, "codex")
+            _setup(own, client)
         killed = own.run(
             *(PYTHON, "-c", KILLER, str(own.path / "h"), str(number), f"{BIN}/memctl"),
-            *("--no-start", "setup", "codex", *(["--remove"] if removes else [])),
+            *("--no-start", "setup", client, *(["--remove"] if removes else [])),
         )
-        for name, content in _own_files(own):
+        for name in FILES[client]:
+            content = (own.path / "h" / name).read_bytes()
             assert content in {before[name], after[name]}, f"{name} after change {number}"
-        _setup(own, "codex", "--remove")
+        _setup(own, client, "--remove")
         assert _tree(own) == before, f"after change {number}"
         if killed.returncode == 0:
             assert number > 2, "no kill came"
             return
         assert killed.returncode == -signal.SIGKILL, killed.stderr
-
-
-def _own_files(home: Home) -> Iterator[tuple[str, bytes]]:
-    """Yield the names and contents of Codex's files."""
-    for name in FILES["codex"]:
-        yield name, Path(home.path / "h" / name).read_bytes()

@@ -88,11 +88,11 @@ def setup(invocation: Invocation) -> int:
     if options.all and not _may_remove_all(invocation):
         screen.note("nothing was removed")
         return 1
-    if options.status:
-        return _print_status(invocation, named or clients(invocation))
     extras = _extras(invocation, named)
     if named and named[0].snippet and not (options.remove and named[0].parts):
         return _print_snippet(invocation, named[0])
+    if options.status:
+        return _print_status(invocation, named or clients(invocation))
     removes = _removes_all(invocation)
     chosen = named or _choose(invocation, rows)
     chosen = [row for row in chosen if all(can_have_extra(row, extra) for extra in extras)]
@@ -108,9 +108,13 @@ def setup(invocation: Invocation) -> int:
         _check_chain(invocation, changed)
     if any(report.files and not report.changed for report in reports):
         screen.note("memctl setup --yes connects all that are here; --diff shows the changes")
-    more = _remove_rest(invocation) if options.all else []
-    lines = [*(line for report in reports for line in report.lines), *more]
-    screen.answer({"clients": [report.as_json() for report in reports]}, "\n".join(lines))
+    lines = [line for report in reports for line in report.lines]
+    result: dict[str, Any] = {"clients": [report.as_json() for report in reports]}
+    if options.all:
+        result["removed"] = _remove_rest(invocation)
+        word = "would remove" if _is_rehearsal(invocation) else "removed"
+        lines += [f"{word} {path}" for path in result["removed"]]
+    screen.answer(result, "\n".join(lines))
     _settle_reader(invocation, chosen, changed=bool(changed))
     return 78 if any(report.error for report in reports) else 0
 
@@ -396,7 +400,7 @@ def _may_remove_all(invocation: Invocation) -> bool:
 
 
 def _remove_rest(invocation: Invocation) -> list[str]:
-    """Remove the service, the spool and the tokens of teams, and end the daemon; return lines."""
+    """Remove the service, the spool and the tokens of teams, and end the daemon; return paths."""
     places, screen = invocation.places, invocation.screen
     rehearses = _is_rehearsal(invocation)
     units = service.take_out(invocation, rehearses=rehearses)
@@ -417,8 +421,7 @@ def _remove_rest(invocation: Invocation) -> list[str]:
         f"your memories stay, with their history in {places.state_dir} and your settings in "
         f"{os.path.dirname(places.config)}"
     )
-    word = "would remove" if rehearses else "removed"
-    return [f"{word} {path}" for path in (*units, *spool, *tokens)]
+    return [*units, *map(str, (*spool, *tokens))]
 
 
 def _remove_hook_if_unused(invocation: Invocation, rows: Sequence[ClientRow]) -> None:
@@ -429,7 +432,7 @@ def _remove_hook_if_unused(invocation: Invocation, rows: Sequence[ClientRow]) ->
 
 def _with_settings_file(client: ClientRow, path: str | None) -> ClientRow:
     """Return a client with another settings file, the first that it has. Raise Invalid."""
-    if not path or client.snippet:
+    if not path or (client.snippet and not client.parts):
         return client
     parts = list(client.parts)
     for index, part in enumerate(parts):

@@ -118,11 +118,11 @@ def keep_one_backup(path: str, content: bytes | None) -> list[str]:
 def copies(path: str) -> list[str]:
     """Return the paths of all that setup made beside a file: backups, and drafts it left."""
     drafts = [
-        (copy, pid)
+        draft
         for base in (path + BACKUP, os.path.realpath(path))
-        for copy, pid in _siblings(base, r"\.{}\.memd-([1-9][0-9]*)")
+        for draft, _ in _siblings(base, r"\.{}\.memd-([1-9][0-9]*)")
     ]
-    return [*_backups(path), *(draft for draft, pid in drafts if not _is_running(int(pid)))]
+    return [*_backups(path), *drafts]
 
 
 def _backups(path: str) -> list[str]:
@@ -191,14 +191,3 @@ def _delete(path: str) -> None:
     """Delete a file if that is possible."""
     with suppress(OSError):
         os.unlink(path)
-
-
-def _is_running(pid: int) -> bool:
-    """Return whether a process has this number."""
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass
-    return True
