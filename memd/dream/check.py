@@ -40,7 +40,6 @@ Repeats = Callable[[Sequence[FileEdit]], Collection[str]]
 _DATE = r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)"
 _SAID = "**Said:**"
 _NEVER_LOST = ("**why:**", "**said:**")
-_ADDRESS = "://"  # in the address of a page
 _SHARED_WORDS = 3  # of a source's sentence with a new one, to be shown to the second reader
 _SHOWN_SOURCES = 40  # sentences of sources that the second reader is shown
 _MOST_PROBLEMS = 50  # of a group
@@ -87,12 +86,8 @@ class _Checked:
         self._changed = [path for path in members if path in night.files]
         self._old = {path: night.before[path] for path in members if path in night.before}
         self._new = {path: night.after[path] for path in members if path in night.after}
-        # Facts are memories that are no rules; those whose time is over need not be said any more.
-        self._old_facts = [
-            text
-            for path, text in self._old.items()
-            if not (text.is_rule or (path in self._changed and self._is_only_of_past_days(text)))
-        ]
+        # Facts are memories that are no rules.
+        self._old_facts = [text for text in self._old.values() if not text.is_rule]
         self._new_facts = [text for text in self._new.values() if not text.is_rule]
         self._old_keys = frozenset[str]().union(*(text.keys for text in self._old_facts))
         self._new_keys = frozenset[str]().union(*(text.keys for text in self._new_facts))
@@ -179,22 +174,6 @@ class _Checked:
         last = max(days, default="")
         return bool(last) and last < self._night.today and last in reason
 
-    def _is_only_of_past_days(self, text: MemoryText) -> bool:
-        """Return whether an expired memory speaks of days only that were to come, and are over.
-
-        What happened on a day stays true, so a day that was over when it was written is none.
-        """
-        removal = self._night.removals.get(text.path)
-        if removal is None or removal.into or removal.by:
-            return False
-        written = self._times(text)[0]
-        days = [
-            max(re.findall(_DATE, each.raw), default="")
-            for each in text.statements
-            if not is_advice(each)
-        ]
-        return all(written[:10] <= day < self._night.today for day in days)
-
     def _rule_problems(self, path: str, old: MemoryText | None, new: MemoryText) -> Iterator[str]:
         """Yield what is wrong with a change of the person's own words."""
         kind = new.read.type or (old and old.read.type) or "untyped"
@@ -211,19 +190,12 @@ class _Checked:
         return text.content == self._night.decisions.joined.get(text.path)
 
     def _head_problems(self, new: MemoryText, old: MemoryText | None) -> Iterator[str]:
-        """Yield what is wrong with a memory's name, fields and links."""
+        """Yield what is wrong with a memory's fields and links."""
         fields = _fields(new.read)
         allowed = {item for text in self._old.values() for item in _fields(text.read)}
         wrong = fields ^ _fields(old.read) if old else fields - allowed
         for name, value in sorted(wrong):
             yield f"{new.path} would gain or lose the field '{quoted(f'{name}: {value}')}'"
-        names = [text.read.name for text in self._old.values()]
-        spelled = new.read.name.replace("-", " ")
-        stem = new.path.rpartition("/")[2].removesuffix(".md").replace("-", " ").replace("_", " ")
-        known = "\n\n".join((new.read.body, new.read.description, *names))
-        for called in (spelled, *(() if old else (stem,))):
-            if (orders(called) or wishes(called)) and not joining.says(known, called):
-                yield f"{new.path} would have a name that orders or wishes: '{quoted(called)}'"
         old_links = frozenset[str]().union(*(text.links for text in self._old.values()))
         for link in sorted(new.links - old_links - self._night.known.paths):
             if link.endswith(".md"):
@@ -236,10 +208,7 @@ class _Checked:
         if raw.startswith(_SAID):
             yield f"{new.path} would have evidence that no memory of it had: '{quoted(raw)}'"
             return
-        is_moved = statement.key in self._night.log_keys | self._night.person_keys
         for detail in details(raw):
-            if _ADDRESS in detail and not is_moved and detail not in self._old_details:
-                yield f"{new.path} would say '{quoted(detail)}', which no memory of it has"
             if detail not in self._known_details and not has_detail(self._known, detail):
                 yield f"{new.path} would say '{quoted(detail)}', which stands nowhere"
         if is_advice(statement):
@@ -253,12 +222,6 @@ class _Checked:
         """All that the group's memories, the logs and the person say."""
         texts = (decode(text.content) for text in self._old.values())
         return "\n".join((*texts, self._night.sources))
-
-    @cached_property
-    def _old_details(self) -> frozenset[str]:
-        """The details in the group's memories alone."""
-        texts = (decode(text.content) for text in self._old.values())
-        return frozenset(detail for text in texts for detail in details(text))
 
     @cached_property
     def _known_details(self) -> frozenset[str]:
@@ -297,12 +260,18 @@ class _Checked:
         return not (is_plain_advice and path not in self._old and of_sources)
 
     def _has_new_head(self, new: MemoryText, old: MemoryText | None) -> bool:
-        """Return whether name, description or ``when`` say more than the memory, or lose a word."""
+        """Return whether names, description or ``when`` say more than the texts, or lose a word."""
         olds = self._old.values()
+        stem = "" if old else new.path.rpartition("/")[2].removesuffix(".md")
+        heads = [each.read.description for each in olds]
+        heads += [each.read.metadata.get("when", "") for each in olds]
+        names = [_spelled(each.read.name) for each in olds]
+        for text in (_spelled(new.read.name), _spelled(stem)):
+            known = [new.read.body, *heads, *names]
+            if text and text not in known and not joining.abridges(text, known):
+                return True
         for text in (new.read.description, new.read.metadata.get("when", "")):
-            heads = (each.read.description for each in olds)
-            whens = (each.read.metadata.get("when", "") for each in olds)
-            known = [new.read.body, *heads, *whens, new.read.name.replace("-", " ")]
+            known = [new.read.body, *heads, _spelled(new.read.name)]
             if text and text not in known and not joining.abridges(text, known):
                 return True
         if old is None or old.read.description == new.read.description:
@@ -362,7 +331,13 @@ class _Checked:
     def _shown(text: MemoryText, written: str) -> str:
         """Return a memory as the second reader sees it."""
         read = text.read
-        return f"[{text.path}, written {written}] {read.description}\n{read.body.strip()}"
+        head = f"[{text.path}, written {written}] {_spelled(read.name)}: {read.description}"
+        return f"{head}\n{read.body.strip()}"
+
+
+def _spelled(name: str) -> str:
+    """Return a memory's name, or the name of its file, as words."""
+    return name.replace("-", " ").replace("_", " ")
 
 
 def _fields(read: Memory) -> frozenset[tuple[str, str]]:

@@ -42,11 +42,11 @@ def joined(target: bytes, source: bytes) -> bytes:
     for name, value in other.metadata.items():
         if name not in OWN_FIELDS and into.metadata.get(name) != value:
             raise CannotJoinError(_FIELD.format(name))
-    added = added_text(into.body, other.body)
+    added = _added_text(into.body, other.body)
     description = _description(into, other)
     if description is None:  # there is no room for it
         description, added = into.description, f"{other.description}\n\n{added}".strip()
-    body = with_text(into.body, added)
+    body = _with_text(into.body, added)
     when = _united(into.metadata.get("when", ""), other.metadata.get("when", ""), _WHEN_CHARACTERS)
     fields = {"description": description, f"{BELOW}when": when or ""}
     old = {"description": into.description, f"{BELOW}when": into.metadata.get("when", "")}
@@ -58,7 +58,17 @@ def joined(target: bytes, source: bytes) -> bytes:
     return content if body == into.body else memory.with_body(content, body)
 
 
-def added_text(target: str, source: str) -> str:
+def with_sentences(target: bytes, text: str) -> bytes:
+    """Return the target with the sentences of a text that it does not say yet.
+
+    Raises CannotJoinError.
+    """
+    body = parse(target, "").body
+    new_body = _with_text(body, _added_text(body, text))
+    return target if new_body == body else memory.with_body(target, new_body)
+
+
+def _added_text(target: str, source: str) -> str:
     """Return the text of a source's body that a target's body does not say yet."""
     known = keys(target)
     if keys(source) <= known and has_steps(target, source):
@@ -80,7 +90,7 @@ def added_text(target: str, source: str) -> str:
     return "\n\n".join(result)
 
 
-def with_text(body: str, added: str) -> str:
+def _with_text(body: str, added: str) -> str:
     """Return a body with another text behind or before it. Raises CannotJoinError.
 
     Each statement of both has the heading or lead above it that it had.

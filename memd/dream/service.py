@@ -178,7 +178,8 @@ class Dreams:
         async with anyio.create_task_group() as group:
             group.start_soon(end_after_time)
             try:
-                await self._run_pass(dream, allow_model=allow_model)
+                judged = await self._run_pass(dream, allow_model=allow_model)
+                dream.report = await self._commit(dream, judged)
             except Cancelled:
                 pass  # timed out, or cancelled: then the checkpoint below raises
             except MemdError as error:  # raised below, outside the group, which would wrap it
@@ -188,11 +189,6 @@ class Dreams:
             return dream.report
         await anyio.lowlevel.checkpoint()  # raises if the dream was cancelled
         raise failure
-
-    async def _run_pass(self, dream: DreamRun, *, allow_model: bool) -> None:
-        """Run the pass, commit what may be done with its proposal, and set the dream's report."""
-        judged = await self._run_first_pass(dream, allow_model=allow_model)
-        dream.report = await self._commit(dream, judged)
 
     async def _commit(self, dream: DreamRun, judged: Judged) -> DreamReport:
         """Commit the good groups, and the others as a proposal; return the report."""
@@ -226,7 +222,7 @@ class Dreams:
 
         return await to_thread.run_sync(self._store.consult, judge_now, dream.directory)
 
-    async def _run_first_pass(self, dream: DreamRun, *, allow_model: bool) -> Judged:
+    async def _run_pass(self, dream: DreamRun, *, allow_model: bool) -> Judged:
         """Return the result of the model's pass, or of the fixed pass if there is no model.
 
         Raises Model and the errors of reading the directory.

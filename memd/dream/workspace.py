@@ -229,9 +229,7 @@ class DreamWorkspace(Workspace):
                 raise EditFailedError(old, _NOT_A_SENTENCE.format(one_line(sentence, 80)))
             added.append(there[key])
         self._check_room(old, by)
-        body = parse(content, by).body
-        text = joining.with_text(body, joining.added_text(body, "\n\n".join(added)))
-        self._put(by, content, content if text == body else memory.with_body(content, text))
+        self._put(by, content, joining.with_sentences(content, "\n\n".join(added)))
         why = f"{by} is newer and says otherwise" + (f": {reason}" if reason else "")
         self._remove_for(old, Removal(why, by=by))
         return ToolResult(f"{old} goes, as {by} is newer.")
@@ -258,8 +256,7 @@ class DreamWorkspace(Workspace):
             old = parse(before, name)
             if old.type in (None, *PERSONAL):
                 raise ChangeRefusedError(name, _NEW_RULE if said_in(fact) else _ONLY_SAID)
-            body = joining.with_text(old.body, joining.added_text(old.body, fact))
-            self._put(name, before, before if body == old.body else memory.with_body(before, body))
+            self._put(name, before, joining.with_sentences(before, fact))
             return ToolResult(f"{name} has it now.")
         description = one_line(given.description or fact, limits.INDEX_HOOK_CHARACTERS)
         origin, session = ASSISTANT, self._session

@@ -55,7 +55,7 @@ from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.project import slug, transcript_folders
 from memd.state.docs import Docs
 from memd.state.jobs import job_completed
-from memd.state.suggestions import OpenSuggestion, suggestion_saved
+from memd.state.suggestions import StoredSuggestion, suggestion_saved
 from memd.store import secret
 from memd.store.store import Store
 from memd.transcripts.sessions import sessions_of
@@ -65,7 +65,7 @@ __all__ = ["ExtractRequest", "ExtractionResult", "Extractions"]
 Progress = Callable[..., None]
 Note = Callable[..., None]
 CountTexts = Callable[[str, Sequence[str]], int]  # texts of a directory
-Waiting = Callable[[str], Awaitable[Sequence[OpenSuggestion]]]
+Waiting = Callable[[str], Awaitable[Sequence[StoredSuggestion]]]
 TOO_MANY = "too_many"  # the reason for candidates above ``_MOST_AT_ONCE``
 _ALL = ""  # stands for all files, where the refused one has a name that is not told
 _MOST_AT_ONCE = 400  # candidates of one extraction; a change set may have 500 files

@@ -20,7 +20,7 @@ from memd.base.text import iso_time
 from memd.base.threads import in_thread
 from memd.base.values import PERSON, SHOWN_ELSEWHERE, Project
 from memd.review.suggestions import Suggestions
-from memd.state.suggestions import OpenSuggestion
+from memd.state.suggestions import StoredSuggestion
 from memd.text import tags
 from memd.text.quoting import neutralise, shares, shortened, units
 
@@ -72,7 +72,7 @@ class SuggestionBlocks:
                 return ""
         return ""
 
-    def _select_for_session(self, directory: str, session: str) -> list[OpenSuggestion]:
+    def _select_for_session(self, directory: str, session: str) -> list[StoredSuggestion]:
         """Return the quotations to show in a session, those shown least first. Blocks."""
         selected = [
             suggestion
@@ -89,7 +89,7 @@ class SuggestionBlocks:
         self,
         session: str,
         until: float,
-        candidates: Sequence[OpenSuggestion],
+        candidates: Sequence[StoredSuggestion],
         covered: Covered,
     ) -> str:
         """Choose three suggestions for a session, record that they are shown, and render them.
@@ -107,7 +107,7 @@ class SuggestionBlocks:
         return _render([suggestion for suggestion in chosen if suggestion.id in recorded_ids])
 
 
-def _render(suggestions: Sequence[OpenSuggestion]) -> str:
+def _render(suggestions: Sequence[StoredSuggestion]) -> str:
     """Return a block with each suggestion's id, date and quotation, "" for no suggestions.
 
     Long quotations are cut so that the block has at most ``limits.SUGGESTION_CHARACTERS``.
@@ -125,7 +125,7 @@ def _render(suggestions: Sequence[OpenSuggestion]) -> str:
     return "\n".join((tags.OPEN, _INTRODUCTION, *lines, request, tags.CLOSE))
 
 
-def _about(suggestion: OpenSuggestion) -> str:
+def _about(suggestion: StoredSuggestion) -> str:
     """Return what else the head of a suggestion says, "" for nothing."""
     if suggestion.corrects:
         return f", corrects {neutralise(suggestion.corrects)}"

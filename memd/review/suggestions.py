@@ -45,9 +45,9 @@ from memd.state.database import StateUnusableError
 from memd.state.period import OTHER_WORDS
 from memd.state.suggestions import (
     DISMISSED,
+    OPEN,
     TAKEN,
-    ClosedSuggestion,
-    OpenSuggestion,
+    StoredSuggestion,
     SuggestionTable,
     letters,
     suggestion_taken,
@@ -96,12 +96,12 @@ class Suggestions:
         if id_:
             for place, each in self.table.all(directory):
                 if each.id == id_:
-                    if isinstance(each, ClosedSuggestion):
+                    if each.state != OPEN:
                         raise decided_before(id_, each.state)
                     yield place, _item(each)
             return
         everywhere = () if directory else self.table.all()
-        places = [place for place, each in everywhere if isinstance(each, OpenSuggestion)]
+        places = [place for place, each in everywhere if each.state == OPEN]
         for place in dict.fromkeys([directory] if directory else places):
             for suggestion in self.waiting(place):
                 yield place, _item(suggestion)
@@ -140,14 +140,14 @@ class Suggestions:
         committed = await self._store.commit(directory, plan, provenance)
         return Decided(item.id, "accepted", path, committed.change)
 
-    def _get_open(self, directory: str, suggestion: str) -> OpenSuggestion:
+    def _get_open(self, directory: str, suggestion: str) -> StoredSuggestion:
         """Return the open suggestion with an id. Blocks; raises Conflict."""
         for entry in self.table.open_in(directory):
             if entry.id == suggestion:
                 return entry
         raise decided_before(suggestion)
 
-    async def new_quotations(self, directory: str) -> tuple[OpenSuggestion, ...]:
+    async def new_quotations(self, directory: str) -> tuple[StoredSuggestion, ...]:
         """Return the person's open quotations that were not returned before, for a model.
 
         The result is empty if the state file is unusable.
@@ -161,7 +161,7 @@ class Suggestions:
         new = (suggestion for suggestion in current if suggestion.id not in earlier_ids)
         return tuple(suggestion for suggestion in new if suggestion.origin == PERSON)
 
-    def waiting(self, directory: str) -> tuple[OpenSuggestion, ...]:
+    def waiting(self, directory: str) -> tuple[StoredSuggestion, ...]:
         """Close open suggestions whose words a memory has; return the others, newest first.
 
         Blocks. Raises StateUnusableError.
@@ -172,7 +172,7 @@ class Suggestions:
             self.table.decide(directory, stated_ids, TAKEN)
         return tuple(suggestion for suggestion in current if suggestion.id not in stated_ids)
 
-    def _find_stated(self, directory: str, current: Sequence[OpenSuggestion]) -> frozenset[str]:
+    def _find_stated(self, directory: str, current: Sequence[StoredSuggestion]) -> frozenset[str]:
         """Return the ids of suggestions whose words are in a memory. Blocks.
 
         Only memories that changed since the last check are read, or all if a suggestion is new.
@@ -199,7 +199,7 @@ class Suggestions:
 
 
 def accepted(
-    directory: str, suggestion: OpenSuggestion, tree: Tree, now: float, decision: ItemDecision
+    directory: str, suggestion: StoredSuggestion, tree: Tree, now: float, decision: ItemDecision
 ) -> tuple[str, Draft]:
     """Return the path of the memory for a suggestion, and the draft that writes it.
 
@@ -230,7 +230,7 @@ def accepted(
     return worded.path, Draft((edit,), effects=(taken,))
 
 
-def _item(suggestion: OpenSuggestion) -> InboxItem:
+def _item(suggestion: StoredSuggestion) -> InboxItem:
     """Return a suggestion as an item."""
     corrects = (f"it corrects {suggestion.corrects}",) if suggestion.corrects else ()
     return InboxItem(

@@ -18,7 +18,7 @@ from memd.base.names import TEAM, in_catalogue
 from memd.base.text import read_object
 from memd.base.values import Actor
 from memd.state.database import Database, Row
-from memd.state.suggestions import DISMISSED, OPEN, SuggestionTable, state_of
+from memd.state.suggestions import DISMISSED, OPEN, SuggestionTable
 
 OTHER_WORDS = "in other words"  # the end of the reason of a suggestion that was edited
 _MOST_FILES = 100_000  # of change sets, in one query
@@ -140,8 +140,8 @@ class Period:
             made=len(made),
             accepted=taken["accepted"] - taken["edited"],
             edited=taken["edited"],
-            dismissed=sum(state_of(each) == DISMISSED for each in made),
-            open=sum(state_of(each) == OPEN for each in here),
+            dismissed=sum(each.state == DISMISSED for each in made),
+            open=sum(each.state == OPEN for each in here),
         )
 
 

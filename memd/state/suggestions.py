@@ -29,39 +29,31 @@ from memd.text.normal import normal
 OPEN, TAKEN, DISMISSED, EXPIRED = "open", "taken", "dismissed", "expired"
 OPEN_MOST = 20  # open suggestions of a memory directory
 CHARACTERS = 2000  # of a text: what is longer is no statement
-_CLOSED_MOST = 1000  # decided or expired ones of a directory
+_MOST = 1000  # of a directory, open or closed
 _SESSIONS_MOST = 2  # that one is shown to
 _LATEST_TIME = 253_402_300_799.0  # the end of the year 9999: later times have no ISO form
 _SIGNS = re.compile(r"[\W_]+")
 
 
-class OpenSuggestion(Struct, frozen=True):
-    """A suggestion that is not decided yet; most of it is as in ``Suggestion``."""
+class StoredSuggestion(Struct, frozen=True, omit_defaults=True):
+    """A suggestion; most of it is as in ``Suggestion``. One that is closed has no text any more."""
 
     id: str
-    text: str
-    session: str
-    at: float
-    origin: str
-    type: str
-    reason: str
+    filed: float  # when it was stored, in seconds since 1970
+    state: str = OPEN
     offered: tuple[str, ...] = ()  # the sessions that it was shown to
-    filed: float = 0.0  # when it was stored, in seconds since 1970
+    text: str = ""
+    session: str = ""
+    at: float = 0.0
+    origin: str = ""
+    type: str = ""
+    reason: str = ""
     corrects: str = ""  # the path of a memory with the value that it denies
 
     @property
     def age(self) -> tuple[float, int]:
         """The key by which newer suggestions come later."""
         return self.filed, int(self.id[1:])
-
-
-class ClosedSuggestion(Struct, frozen=True):
-    """A suggestion that was taken or dismissed or has expired; its key recognises the text."""
-
-    id: str
-    state: str
-    filed: float
-    offered: tuple[str, ...] = ()
 
 
 class SuggestionCounts(Struct, frozen=True):
@@ -80,26 +72,23 @@ class SuggestionTable:
     def __init__(self, database: Database) -> None:
         self._docs = Docs(database)
 
-    def open_in(self, directory: str) -> tuple[OpenSuggestion, ...]:
+    def open_in(self, directory: str) -> tuple[StoredSuggestion, ...]:
         """Return a directory's open suggestions, newest first."""
-        stored = self._docs.list_in(OpenSuggestion, os.path.realpath(directory)).values()
-        return tuple(sorted(stored, key=lambda each: each.age, reverse=True))
+        opened = (each for _, each in self.all(directory) if each.state == OPEN)
+        return tuple(sorted(opened, key=lambda each: each.age, reverse=True))
 
     def count_new(self, directory: str, texts: Iterable[str]) -> int:
         """Return how many of some texts are neither open nor decided in a directory."""
-        place, new = os.path.realpath(directory), 0
-        for key in {_hash(text) for text in texts if letters(text)}:
-            closed = self._docs.get(ClosedSuggestion, place, key)
-            is_decided = closed is not None and closed.state != EXPIRED
-            new += not is_decided and self._docs.get(OpenSuggestion, place, key) is None
-        return new
+        keys = {_hash(text) for text in texts if letters(text)}
+        stored = self._docs.list_in(StoredSuggestion, os.path.realpath(directory))
+        return len(keys - {key for key, each in stored.items() if each.state != EXPIRED})
 
     def surface(self, ids: Iterable[str], session: str) -> frozenset[str]:
         """Store that suggestions are shown to a session; return those that may be shown."""
         wanted, shown = set(ids), set()
-        for (place, key), each in self._docs.list_all(OpenSuggestion).items():
+        for (place, key), each in self._docs.list_all(StoredSuggestion).items():
             may_be_shown = len(each.offered) < _SESSIONS_MOST and session not in each.offered
-            if each.id in wanted and may_be_shown:
+            if each.id in wanted and each.state == OPEN and may_be_shown:
                 seen = replace(each, offered=(*each.offered, session))
                 self._docs.put(seen, place, key, synced=False)
                 shown.add(each.id)
@@ -111,31 +100,22 @@ class SuggestionTable:
         with self._docs.transaction() as cursor:
             return frozenset(each for each in ids if _decide(cursor, place, each, state))
 
-    def all(self, directory: str = "") -> tuple[tuple[str, OpenSuggestion | ClosedSuggestion], ...]:
+    def all(self, directory: str = "") -> tuple[tuple[str, StoredSuggestion], ...]:
         """Return each suggestion, of one directory or of all, with its directory's real path."""
-        if directory:
-            place = os.path.realpath(directory)
-            opened = self._docs.list_in(OpenSuggestion, place).values()
-            closed = self._docs.list_in(ClosedSuggestion, place).values()
-            return (*((place, each) for each in opened), *((place, each) for each in closed))
-        return (
-            *((place, each) for (place, _), each in self._docs.list_all(OpenSuggestion).items()),
-            *((place, each) for (place, _), each in self._docs.list_all(ClosedSuggestion).items()),
-        )
+        if not directory:
+            stored = self._docs.list_all(StoredSuggestion)
+            return tuple((place, each) for (place, _), each in stored.items())
+        place = os.path.realpath(directory)
+        return tuple((place, each) for each in self._docs.list_in(StoredSuggestion, place).values())
 
     def counts(self) -> SuggestionCounts:
         """Return the counts of suggestions of all directories."""
         every = [each for _, each in self.all()]
-        states = Counter(state_of(each) for each in every)
+        states = Counter(each.state for each in every)
         return SuggestionCounts(
             offered=sum(len(each.offered) for each in every),
             **{state: states[state] for state in (OPEN, TAKEN, DISMISSED, EXPIRED)},
         )
-
-
-def state_of(suggestion: OpenSuggestion | ClosedSuggestion) -> str:
-    """Return a suggestion's state: open, taken, dismissed or expired."""
-    return suggestion.state if isinstance(suggestion, ClosedSuggestion) else OPEN
 
 
 def suggestion_saved(directory: str, suggestion: Suggestion, at: float) -> Effect:
@@ -165,46 +145,44 @@ def _save(cursor: Cursor, place: str, suggestion: Suggestion, at: float) -> None
     if not letters(text):
         return
     key = _hash(text)
-    before = docs.get(cursor, OpenSuggestion, place, key)
-    closed = docs.get(cursor, ClosedSuggestion, place, key)
-    if closed is not None and closed.state != EXPIRED:
+    before = docs.get(cursor, StoredSuggestion, place, key)
+    if before is not None and before.state in (TAKEN, DISMISSED):
         return
     if before is not None and before.origin == "user" != suggestion.origin:
         return
-    earlier = before or closed
-    saved = OpenSuggestion(
-        id=earlier.id if earlier else f"s{docs.next_number(cursor, OpenSuggestion)}",
+    saved = StoredSuggestion(
+        id=before.id if before else f"s{docs.next_number(cursor, StoredSuggestion)}",
+        filed=at,
+        offered=before.offered if before else (),
         text=text,
         session=suggestion.session,
         at=float(min(max(0.0, suggestion.at), _LATEST_TIME)),  # NaN becomes 0 in this order
         origin=suggestion.origin,
         type=suggestion.type,
         reason=suggestion.reason,
-        offered=earlier.offered if earlier else (),
-        filed=at,
         corrects=suggestion.corrects,
     )
-    docs.delete(cursor, ClosedSuggestion, place, key)
     docs.put(cursor, saved, place, key)
-    current = docs.list_in(cursor, OpenSuggestion, place)
-    for old in sorted(current, key=lambda each: current[each].age)[:-OPEN_MOST]:
-        _close(cursor, place, old, current[old], EXPIRED)
+    stored = docs.list_in(cursor, StoredSuggestion, place)
+    opened = {key: each for key, each in stored.items() if each.state == OPEN}
+    for old in sorted(opened, key=lambda each: opened[each].age)[:-OPEN_MOST]:
+        _close(cursor, place, old, opened[old], EXPIRED)
 
 
 def _decide(cursor: Cursor, place: str, suggestion: str, state: str) -> bool:
     """Close an open suggestion; return whether it was open."""
-    for key, each in docs.list_in(cursor, OpenSuggestion, place).items():
-        if each.id == suggestion:
+    for key, each in docs.list_in(cursor, StoredSuggestion, place).items():
+        if each.id == suggestion and each.state == OPEN:
             _close(cursor, place, key, each, state)
             return True
     return False
 
 
-def _close(cursor: Cursor, place: str, key: str, each: OpenSuggestion, state: str) -> None:
-    """Put a closed suggestion, without its text, in the place of an open one."""
-    docs.delete(cursor, OpenSuggestion, place, key)
-    docs.put(cursor, ClosedSuggestion(each.id, state, each.filed, each.offered), place, key)
-    docs.keep_newest(cursor, ClosedSuggestion, _CLOSED_MOST, place)
+def _close(cursor: Cursor, place: str, key: str, each: StoredSuggestion, state: str) -> None:
+    """Close a suggestion: its text goes, and its key still recognises that."""
+    closed = StoredSuggestion(each.id, each.filed, state, each.offered)
+    docs.put(cursor, closed, place, key)
+    docs.keep_newest(cursor, StoredSuggestion, _MOST, place)
 
 
 def _hash(text: str) -> str:

@@ -86,12 +86,11 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
         facts = {"id": f"s{newest}", "offered": shown, "filed": row["filed"]}
         if row["state"] == "open":
             names = ("text", "session", "at", "origin", "type", "reason")
-            value = facts | {name: row[name] for name in names}
-            _put(new, "OpenSuggestion", row["directory"], row["hash"], value)
-        else:  # so that what a person dismissed does not come back
-            value = facts | {"state": row["state"]}
-            _put(new, "ClosedSuggestion", row["directory"], row["hash"], value)
-    _put(new, "LastNumber", "", "OpenSuggestion", {"number": newest})
+            facts |= {name: row[name] for name in names}
+        # What a person dismissed is carried over too, so that it does not come back.
+        value = facts | {"state": row["state"]}
+        _put(new, "StoredSuggestion", row["directory"], row["hash"], value)
+    _put(new, "LastNumber", "", "StoredSuggestion", {"number": newest})
     for row in old.execute("SELECT * FROM team_rows").fetchall():
         _put(new, row["kind"], row["directory"], row["key"], read_json(row["value"]))
     # What a person decided, and which root owns a directory.
