@@ -148,15 +148,19 @@ class Workspace:
         self, name: str, given: Mapping[str, Any], now: float, over: Callable[[], bool]
     ) -> ToolResult:
         """Run one tool call; ``now`` is seconds since 1970, ``over`` whether its time is up."""
-        if name not in tools.NAMES:
-            return ToolResult(NoSuchToolError(name).sentence, NoSuchToolError.fault)
         try:
-            return self._run(tools.parse(name, given), self._view(now, over))
+            return self._run(self._parse(name, given), self._view(now, over))
         except ToolError as error:
             return ToolResult(error.sentence, error.fault)
         except MemdError as error:
             fault = DENIED if isinstance(error, Refused) else FAILED
             return ToolResult(error.sentence, fault)
+
+    def _parse(self, name: str, given: Mapping[str, Any]) -> Any:
+        """Return the input of a tool call. Raises ToolError."""
+        if name not in tools.NAMES:
+            raise NoSuchToolError(name)
+        return tools.parse(name, given)
 
     def _view(self, now: float, over: Callable[[], bool]) -> AgentView:
         """Return the files as one tool call sees them."""

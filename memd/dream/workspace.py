@@ -7,7 +7,7 @@ answered with the reason, so that the model can mend it.
 
 import copy
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -24,11 +24,11 @@ from memd.agent.refusals import (
     PathMissingError,
     ToolError,
 )
-from memd.agent.step import DENIED, FAILED, ToolResult
+from memd.agent.step import FAILED, ToolResult
 from memd.agent.view import AgentView
 from memd.agent.workspace import FILES, Workspace
 from memd.base import limits
-from memd.base.errors import MemdError, Refused
+from memd.base.errors import MemdError
 from memd.base.names import INDEX, LOGS
 from memd.base.package_files import read_text
 from memd.base.text import decode, iso_time, one_line, said_line
@@ -156,21 +156,31 @@ class DreamWorkspace(Workspace):
         self.read_logs: set[str] = set()
         self.read_transcripts: dict[str, None] = {}
 
-    def call(
-        self, name: str, given: Mapping[str, Any], now: float, over: Callable[[], bool]
-    ) -> ToolResult:
-        """Run one tool call; ``now`` is seconds since 1970, ``over`` whether its time is up."""
+    def _parse(self, name: str, given: Mapping[str, Any]) -> Any:
         if name not in _INPUTS:
-            return super().call(name, given, now, over)
+            return super()._parse(name, given)
         try:
-            self._view(now, over).meter.tick()
-            return self._choose(_parse(name, given), now)
-        except CannotJoinError as error:
-            return ToolResult(f"Not done: {error}.", FAILED)
-        except ToolError as error:
-            return ToolResult(error.sentence, error.fault)
-        except MemdError as error:
-            return ToolResult(error.sentence, DENIED if isinstance(error, Refused) else FAILED)
+            return msgspec.convert(given, type=_INPUTS[name], strict=False)
+        except tools.NO_INPUT as error:
+            raise InputError(name, str(error)) from error
+
+    def _run(self, given: tools.Input | Decision, agent_view: AgentView) -> ToolResult:
+        if isinstance(given, Decision):
+            agent_view.meter.tick()
+            try:
+                return self._choose(given, agent_view.now)
+            except CannotJoinError as error:
+                return ToolResult(f"Not done: {error}.", FAILED)
+        result = super()._run(given, agent_view)
+        for place in (entry.place for entry in agent_view.read):
+            if place.root.kind == MEMORY and place.name.startswith(f"{LOGS}/"):
+                with suppress(MemdError, ToolError):  # a log that is too large is no source
+                    self._log(place.name)
+                    if isinstance(given, tools.Read):
+                        self.read_logs.add(place.name)
+            elif place.root.kind == TRANSCRIPTS and len(self.read_transcripts) < _TRANSCRIPTS:
+                self.read_transcripts[place.path] = None
+        return result
 
     def _choose(self, decision: Decision, now: float) -> ToolResult:
         """Carry out a decision. Raises ToolError, CannotJoinError and the errors of documents."""
@@ -291,18 +301,6 @@ class DreamWorkspace(Workspace):
             raise ChangeRefusedError(given.file_path, _BY_TOOL)
         return super()._write(given)
 
-    def _run(self, given: tools.Input, agent_view: AgentView) -> ToolResult:
-        result = super()._run(given, agent_view)
-        for place in (entry.place for entry in agent_view.read):
-            if place.root.kind == MEMORY and place.name.startswith(f"{LOGS}/"):
-                with suppress(MemdError, ToolError):  # a log that is too large is no source
-                    self._log(place.name)
-                    if isinstance(given, tools.Read):
-                        self.read_logs.add(place.name)
-            elif place.root.kind == TRANSCRIPTS and len(self.read_transcripts) < _TRANSCRIPTS:
-                self.read_transcripts[place.path] = None
-        return result
-
     def _is_as_it_was(self, name: str, content: bytes) -> bool:
         """Return whether nothing but Merge changed a memory in this run."""
         return content in (self._base.get(name), self.decisions.joined.get(name))
@@ -364,15 +362,6 @@ class DreamWorkspace(Workspace):
     def memories_read(self) -> dict[str, bytes | None]:
         """Return the memories that the run read, as they were when it read them first."""
         return dict(self._base)
-
-
-def _parse(name: str, given: Mapping[str, Any]) -> Decision:
-    """Return a decision as a typed value. Raises InputError."""
-    try:
-        decision: Decision = msgspec.convert(given, type=_INPUTS[name], strict=False)
-    except tools.NO_INPUT as error:
-        raise InputError(name, str(error)) from error
-    return decision
 
 
 def _statements(content: bytes) -> list[Statement]:

@@ -9,11 +9,11 @@ Rules of this file
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
-from memd.base.errors import Conflict, MemdError, NotFound
+from memd.base.errors import MemdError, NotFound
 from memd.base.inbox import decided_before
 from memd.base.names import INDEX, check_name, in_catalogue, name_refused, printable
 from memd.base.text import decode
@@ -33,6 +33,7 @@ _CHANGED = "it was changed since the dream had read it"
 _GONE = "it was removed since the dream had read it"
 _TAKEN = "there is a file of this name by now"
 _NO_TOPIC = "only topic files are written here"
+_NOT_SAID = "it was to go into {}, which does not say what it says"
 _WORD = r"\w+"
 
 
@@ -43,16 +44,6 @@ def _path_not_proposed(proposal: str, path: str) -> NotFound:
         hint="memctl review shows the files of each proposal",
         proposal=proposal,
         path=shown,
-    )
-
-
-def _not_taken_in(path: str, into: str) -> Conflict:
-    path, into = printable(path), printable(into)
-    return Conflict(
-        f"{path} was to go into {into}, which does not say what it says; nothing was written",
-        hint="accept that file as well, or reject this one",
-        path=path,
-        into=into,
     )
 
 
@@ -105,43 +96,26 @@ def open_edits(proposal: Proposal, paths: Collection[str]) -> tuple[ProposedEdit
 
 
 def accept(
-    edits: Sequence[ProposedEdit],
-    selected: Sequence[ProposedEdit],
-    tree: Tree,
-    *,
-    strict: bool,
+    edits: Sequence[ProposedEdit], selected: Sequence[ProposedEdit], tree: Tree
 ) -> Acceptance:
     """Return the plan for accepting ``selected``, which are some of the proposal's ``edits``.
 
-    A removal that would lose text is left; with ``strict`` it raises Conflict.
+    A removal that would lose text is left.
     """
     results = {edit.path: _result_of_edit(edit, tree) for edit in selected}
-    # Memories that are removed because another one takes in what they say.
-    merged_away = [edit for edit in selected if edit.content is None and edit.merged_into]
     proposed_texts = {edit.path: edit.content for edit in edits}
-    has_changed = True
-    while has_changed:  # a file that is left may be the target of another one's merge_edit
-        has_changed = False
-        for edit in merged_away:
-            result = results[edit.path]
-            if result.edit is None:
-                continue
-            into = _final_target(edit, merged_away, results)
-            target = results.get(into)
-            if target is None:
-                is_said = _says(tree, into, result.old or b"", proposed_texts.get(into))
-            else:
-                is_said = target.new is not None
-            if target is not None and target.left:
-                reason = f"{printable(into)}, which was to say it, stays as it is"
-            elif is_said:
-                continue
-            elif strict:
-                raise _not_taken_in(edit.path, into)
-            else:
-                reason = _not_taken_in(edit.path, into).sentence
-            results[edit.path] = _Result(left=reason)
-            has_changed = True
+    for edit in selected:
+        result = results[edit.path]
+        if edit.content is not None or not edit.merged_into or result.edit is None:
+            continue
+        into = edit.merged_into
+        target = results.get(into)
+        if target is None:
+            is_said = _says(tree, into, result.old or b"", proposed_texts.get(into))
+        else:
+            is_said = target.new is not None and not target.left
+        if not is_said:
+            results[edit.path] = _Result(left=_NOT_SAID.format(printable(into)))
     return Acceptance(
         edits=tuple(result.edit for result in results.values() if result.edit is not None),
         accepted=tuple(path for path, result in results.items() if not result.left),
@@ -175,22 +149,6 @@ def _result_of_edit(edit: ProposedEdit, tree: Tree) -> _Result:
         return _Result(left=_CHANGED if edit.base else _TAKEN)
     new_edit = FileEdit(edit.path, merged, live_hash)
     return _Result(live, merged, new_edit if merged != live else None, merged=True)
-
-
-def _final_target(
-    edit: ProposedEdit, merged_away: Sequence[ProposedEdit], results: Mapping[str, _Result]
-) -> str:
-    """Return the path that a memory is merged into in the end; a target may be merged too."""
-    targets = {
-        other.path: other.merged_into
-        for other in merged_away
-        if results[other.path].edit is not None
-    }
-    path, passed = edit.merged_into, {edit.path}
-    while path in targets and path not in passed:  # a circle of targets ends the search
-        passed.add(path)
-        path = targets[path]
-    return path
 
 
 def _says(tree: Tree, path: str, old: bytes, proposed: bytes | None) -> bool:

@@ -106,7 +106,7 @@ class Proposals:
         def plan(tree: Tree) -> Draft:
             """Return the change set for the live files, and set the result for each file."""
             nonlocal acceptance
-            acceptance = accept(proposal.edits, selected, tree, strict=bool(decision.paths))
+            acceptance = accept(proposal.edits, selected, tree)
             return acceptance.draft(directory, proposal.id, self._clock.now())
 
         reason = f"accepted proposal {proposal.id} of a dream"
