@@ -67,6 +67,7 @@ _MOST_RESULTS = 100  # of a search
 _MODEL_SECONDS = 4.0  # that a model may take to choose
 _MARGIN_SECONDS = 0.02  # of a deadline for the steps after the selection
 _THREADS = 16  # of recall alone, so that a hanging disk does not block other rooms
+_COMMAND_LINE = "memctl"  # a person's, unless an assistant started it
 
 
 _NO_PROJECT, _DEFAULTS = Project("", "", "", "", "", enabled=False), Settings()  # not located yet
@@ -396,11 +397,14 @@ class Recall:
             seconds=PROMPT_SECONDS if deadline_ms is None else deadline_ms / 1000,
             explain=explain,
         )
+        # A person looks: nobody works in that session, and it counts as no use.
+        is_look = call.caller.client == _COMMAND_LINE and not await in_thread(
+            self._callers.started_by_an_assistant, call
+        )
         locate = partial(self._callers.where, call, cwd)
-        run = _Run(locate, prompt, Delivery(_printable(session_id)))
+        run = _Run(locate, prompt, Delivery(_printable(session_id), for_person=is_look))
         result = await self._prefetch(run)
-        # With ``explain`` a person looks, and no session works there.
-        if run.project is not _NO_PROJECT and not explain:
+        if run.project is not _NO_PROJECT and not explain and not is_look:
             self._callers.visited(call, run.project, session_id)
         return result
 

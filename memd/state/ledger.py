@@ -10,6 +10,8 @@ Rules of this file
   resumes a session is given nothing twice. A session of one call of memctl is not stored.
 - A session that is reset starts without marks; its old rows stay to answer when a memory was last
   surfaced. A fork starts with the marks of its parent.
+- In ``live`` the lowest bit says that the session has the memory. The next one says that a person
+  asked for it with memctl: that counts as no use in the report.
 - A row has some 60 bytes: sessions and paths are in tables of their own.
 - All methods may run in any thread. ``cancel`` does not block; all others do.
 """
@@ -47,6 +49,7 @@ DROP TABLE IF EXISTS surfaced;
 _SECONDS_BETWEEN_USES = 60 * 60.0  # a session's last use is stored at most once in this time
 _MOST_SESSIONS = 512  # in memory; one that was dropped is read again when it comes back
 _MEMCTL_SESSION = "memctl-"  # the start of a session's name that memctl makes for one request
+_LIVE, _FOR_PERSON = 1, 2  # the bits of ``live``
 _MOST_UNWRITTEN = 10_000  # statements in memory while the state file cannot be written (some 3 MB)
 
 # ``turn`` orders sessions by their last use, whatever the clock says: the newest row at that time.
@@ -57,30 +60,31 @@ _USE = (
 )
 _ADD_PATH = "INSERT OR IGNORE INTO given_path (path) VALUES (?)"
 _MARK = (
-    "INSERT INTO given (session, path, hash, bytes, at, live) SELECT s.id, p.id, ?, ?, ?, 1"
+    "INSERT INTO given (session, path, hash, bytes, at, live) SELECT s.id, p.id, ?, ?, ?, ?"
     " FROM given_session s, given_path p WHERE s.name = ? AND p.path = ?"
 )
 _UNMARK = (
     "DELETE FROM given WHERE session = (SELECT id FROM given_session WHERE name = ?)"
-    " AND path = (SELECT id FROM given_path WHERE path = ?) AND hash = ? AND live"
+    " AND path = (SELECT id FROM given_path WHERE path = ?) AND hash = ? AND live & 1"
 )
 _RESET = (
-    "UPDATE given SET live = 0 WHERE session = (SELECT id FROM given_session WHERE name = ?)"
+    "UPDATE given SET live = live & ~1 WHERE session = (SELECT id FROM given_session WHERE name = ?)"
     " AND path NOT IN (SELECT id FROM given_path WHERE path IN (SELECT value FROM json_each(?)))"
 )
 _INHERIT = (
     "INSERT INTO given (session, path, hash, bytes, at, live)"
-    " SELECT s.id, g.path, g.hash, g.bytes, g.at, 1 FROM given_session s, given g"
-    " WHERE s.name = ? AND g.live AND g.session = (SELECT id FROM given_session WHERE name = ?)"
+    " SELECT s.id, g.path, g.hash, g.bytes, g.at, g.live FROM given_session s, given g"
+    " WHERE s.name = ? AND g.live & 1 AND g.session = (SELECT id FROM given_session WHERE name = ?)"
 )
 _READ = (
     "SELECT s.used, p.path, g.hash, g.bytes FROM given_session s"
-    " LEFT JOIN given g ON g.session = s.id AND g.live LEFT JOIN given_path p ON p.id = g.path"
+    " LEFT JOIN given g ON g.session = s.id AND g.live & 1 LEFT JOIN given_path p ON p.id = g.path"
     " WHERE s.name = ? ORDER BY g.id"
 )
 _OFTEN = (
     "SELECT p.path, count(*) AS times, count(DISTINCT g.session) AS sessions"
     " FROM given g JOIN given_path p ON p.id = g.path WHERE g.at BETWEEN ? AND ?"
+    " AND g.live & 2 = 0"
     " GROUP BY p.path ORDER BY times DESC, max(g.id) DESC"
 )
 _LAST = (
@@ -129,6 +133,7 @@ class Delivery(Struct):
     session: str
     items: tuple[Item, ...] = ()
     is_cancelled: bool = False
+    for_person: bool = False  # who looked with memctl
 
 
 class _SessionRecord(Struct):
@@ -225,8 +230,10 @@ class Ledger:
                 return tuple(marked), before
             record.items |= {(item.path, item.hash): item.bytes for item in marked}
             delivery.items = tuple(marked)
+            live = _LIVE | _FOR_PERSON if delivery.for_person else _LIVE
             rows = [
-                (bytes.fromhex(item.hash), item.bytes, at, session, item.path) for item in marked
+                (bytes.fromhex(item.hash), item.bytes, at, live, session, item.path)
+                for item in marked
             ]
             if rows:
                 paths = [(item.path,) for item in marked]

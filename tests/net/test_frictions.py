@@ -104,7 +104,6 @@ def test_no_model_is_three_words(known: Project, command: str) -> None:
 
 
 @pytest.mark.full
-@differs("7.1", "the commands of memctl are listed as a session")
 def test_a_command_is_no_session(known: Project) -> None:
     """The command status does not list the calls of memctl as sessions."""
     known.memctl("prefetch", "which database", "--session", "mine")
@@ -122,7 +121,6 @@ def test_a_project_is_named_by_its_folder(own: Home) -> None:
     assert "w/shop" in row
 
 
-@differs("7.1", "a look of the person's counts as use")
 def test_a_look_of_the_person_is_no_use(known: Project) -> None:
     """What the person asked with memctl prefetch is in no report as recalled."""
     before = known.home.call("report")["surfaced"]
