@@ -68,7 +68,6 @@ COMMANDS: Mapping[str, str] = {
     "agent merge": f"{_NO_REPLACEMENT}; memctl help lists what there is",
     "agent show": "memctl agent list --json",
     "conformance": _NO_REPLACEMENT,
-    "context": "memctl call context.plan; memctl doctor says what is stored",
     "debug": "memctl status and memctl logs have what it said",
     "diff": "memctl show CHANGE, or memctl log -p",
     "discover": "memctl call rpc.discover",

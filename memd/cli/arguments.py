@@ -55,6 +55,7 @@ NOW_AND_THEN = (
 GROUPS = {
     "agent": "the agents that are there",
     "message": "messages between agents",
+    "context": "what is sent of a conversation, for programs",
     "rule": "rules that hold before a tool runs",
     "job": "background jobs",
     "team": "memories shared with the members of a project",

@@ -27,11 +27,11 @@ COMMANDS = (
         "What is answered queued is on the disk: the agent reads it, or you can see what became of "
         "it with memctl message log ID. An address is NAME, PARENT/NAME for a sub-agent, "
         "NAME@PROJECT in another project, or * for all agents of this one. The text is TEXT, or "
-        "standard input for - and where neither TEXT nor --summary is given. With a key the agent "
-        "is the sender; without one nobody who is registered, whose messages wait for the person "
-        "unless the settings say otherwise. Status "
-        "1: nobody has the address, or it is refused; 75: the mailbox is full, or this was one "
-        "message too many in a minute.",
+        "standard input for - and where neither TEXT nor --summary is given. The sender is the "
+        "agent of --key or MEMD_AGENT_KEY, else the one in whose process this command runs, else "
+        "nobody who is registered, whose messages wait for the person unless the settings say "
+        "otherwise. Status 1: nobody has the address, or it is refused; 75: the mailbox is full, "
+        "or this was one message too many in a minute.",
         "messages:send",
         operands=(
             Operand("TO", "the address, as memctl agent list shows it", listed="agent list"),

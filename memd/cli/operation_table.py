@@ -294,6 +294,20 @@ COMMANDS = (
             ("memctl call session session_id=nightly event=start", "a script's session begins"),
         ),
     ),
+    *(
+        Command(
+            ("context", verb),
+            summary,
+            f"Calls context.{verb} and prints its result as JSON. The method's parameters are one "
+            "JSON object on standard input; the project's directory is added (docs/context.md).",
+            "calling:context",
+        )
+        for verb, summary in (
+            ("plan", "say what to send of a conversation"),
+            ("spill", "store a large result of a tool"),
+            ("compact", "replace a conversation by its notes or a summary"),
+        )
+    ),
     Command(
         ("completion",),
         "print a completion script",

@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from contextlib import suppress
+from functools import cache, partial
 from typing import Annotated
 
 import msgspec
 from anyio import to_thread
 
+from memd.base.errors import MemdError
 from memd.base.text import iso_time
 from memd.daemon.core import Daemon
 from memd.daemon.portable import known_projects
@@ -23,9 +25,13 @@ _DAY_SECONDS = 24 * 60 * 60.0
 
 
 class ReportedMemory(Result):
-    """A memory with its project's name and working directory ("" where it is unknown)."""
+    """A memory with its project's name and working directory ("" where it is unknown).
+
+    ``description`` is its sentence, "" if the memory is gone or cannot be read.
+    """
 
     path: str
+    description: str
     project: str
     cwd: str
     directory: str
@@ -136,7 +142,8 @@ def _report(
     total = sum(spent, Sum())
     projects = {each.directory: each for each in known}
     given = [(place, each) for each in surfaced if (place := _place_of(projects, real, each.path))]
-    dated = partial(_counted, partial(_dated, projects))
+    sentence = partial(_sentence, cache(partial(_sentences, daemon)))
+    dated = partial(_counted, partial(_dated, projects, sentence))
     return Report(
         since=iso_time(span.since),
         until=iso_time(now),
@@ -147,7 +154,12 @@ def _report(
         removed=dated(events.removed),
         surfaced=SurfacedCounts(times=sum(each.times for _, each in given), memories=len(given)),
         most=[
-            OftenSurfaced(**_of_project(projects, place), path=path, surfaced=each.times)
+            OftenSurfaced(
+                **_of_project(projects, place),
+                path=path,
+                description=sentence(place, path),
+                surfaced=each.times,
+            )
             for (place, path), each in given[:_MEMORIES_SHOWN]
         ],
         suggestions=period.fates(span),
@@ -198,10 +210,29 @@ def _counted(
     )
 
 
-def _dated(projects: Mapping[str, KnownProject], event: FileEvent) -> DatedMemory:
-    """Return an event's memory with its project and time."""
-    project = _of_project(projects, event.directory)
-    return DatedMemory(**project, path=event.path, at=iso_time(event.at))
+def _dated(
+    projects: Mapping[str, KnownProject], sentence: Callable[[str, str], str], event: FileEvent
+) -> DatedMemory:
+    """Return an event's memory with its sentence, project and time."""
+    return DatedMemory(
+        **_of_project(projects, event.directory),
+        path=event.path,
+        description=sentence(event.directory, event.path),
+        at=iso_time(event.at),
+    )
+
+
+def _sentence(of_directory: Callable[[str], Mapping[str, str]], directory: str, path: str) -> str:
+    """Return the description of a memory, "" if there is none."""
+    return of_directory(directory).get(path, "")
+
+
+def _sentences(daemon: Daemon, directory: str) -> Mapping[str, str]:
+    """Return the descriptions of a directory's memories by path, none if it cannot be read."""
+    with suppress(MemdError, OSError):
+        headers = daemon.store.reading.snapshot(directory).headers
+        return {header.path: header.description for header in headers}
+    return {}
 
 
 def _of_project(projects: Mapping[str, KnownProject], directory: str) -> dict[str, str]:

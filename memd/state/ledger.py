@@ -68,7 +68,8 @@ _UNMARK = (
     " AND path = (SELECT id FROM given_path WHERE path = ?) AND hash = ? AND live & 1"
 )
 _RESET = (
-    "UPDATE given SET live = live & ~1 WHERE session = (SELECT id FROM given_session WHERE name = ?)"
+    "UPDATE given SET live = live & ~1"
+    " WHERE session = (SELECT id FROM given_session WHERE name = ?)"
     " AND path NOT IN (SELECT id FROM given_path WHERE path IN (SELECT value FROM json_each(?)))"
 )
 _INHERIT = (

@@ -289,7 +289,6 @@ def test_a_transcript_is_compacted(project: Project) -> None:
 
 
 @pytest.mark.full
-@differs("12.7", "memctl has no plan, spill and compact")
 def test_memctl_takes_parameters_as_json(project: Project) -> None:
     """The command takes a method's parameters on its standard input."""
     given = json.dumps({"session_id": "s1", "messages": [user("Hello.")]})

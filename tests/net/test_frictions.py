@@ -130,7 +130,6 @@ def test_a_look_of_the_person_is_no_use(known: Project) -> None:
     assert known.home.call("report")["surfaced"] == before
 
 
-@differs("7.1", "the names of files are shown")
 def test_a_report_has_sentences(known: Project) -> None:
     """The command report says what was learnt in its words, not by the names of files."""
     shown = "\n".join(_lines(known, "report"))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.net.clocked_home import clocked_home
 from tests.net.crew import Crew
-from tests.net.kit import Home, differs
+from tests.net.kit import Home
 from tests.net.wire import Json, RpcError
 
 GREEN = "the build is green"
@@ -131,7 +131,6 @@ def test_memctl_reads_for_the_agent_that_started_it(lead: Crew) -> None:
     assert "an answer" in lead.project.memctl("message", "read").stdout
 
 
-@differs("10.4", "memctl message send without a key sends as unregistered")
 def test_memctl_sends_for_the_agent_that_started_it(lead: Crew) -> None:
     """``memctl message send`` sends as the agent whose process is above it."""
     lead.project.memctl("message", "send", "other", "from memctl")
@@ -170,8 +169,9 @@ def test_two_assistants_talk_by_tools(crew: Crew) -> None:
 
 
 @pytest.mark.full
-def test_a_full_mailbox_has_an_exit_status(crew: Crew) -> None:
+def test_a_full_mailbox_has_an_exit_status(own: Home) -> None:
     """``memctl message send`` ends with 75 where a mailbox is full."""
+    crew = Crew(own.start().project(), "sender")
     crew.home.configure('[messages]\ninbound_unregistered = "accept"\n')
     names = [f"s{number}" for number in range(4)]
     for name in (*names, "bert"):
@@ -187,8 +187,9 @@ def _fill(crew: Crew, names: list[str]) -> None:
         crew.send(names[number // 55], "bert", str(number))
 
 
-def test_memctl_sends_what_stands_on_its_input(crew: Crew) -> None:
+def test_memctl_sends_what_stands_on_its_input(own: Home) -> None:
     """``memctl message send TO -`` reads the text; the log names it without the text."""
+    crew = Crew(own.start().project(), "sender")
     crew.home.configure('[messages]\ninbound_unregistered = "accept"\n')
     done = crew.project.memctl("message", "send", "sender", "-", input="typed words\n")
     assert done.returncode == 0, done.stderr

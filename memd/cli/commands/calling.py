@@ -1,10 +1,9 @@
 """call: any method of the daemon, its parameters as NAME=VALUE."""
 
+import json
 import os
 from collections.abc import Mapping
 from typing import Any
-
-import msgspec
 
 from memd.base.errors import Invalid, MemdError
 from memd.cli.invocation import JOB_SECONDS, Invocation
@@ -14,6 +13,7 @@ _DISCOVER = "rpc.discover"
 _TEXT = "string"
 _NO_PARAMETER = "{} is no parameter"
 _CANNOT_BE = "{} cannot be {}"
+_NO_OBJECT = "standard input has to be one JSON object, the method's parameters"
 _NO_METHOD = "there is no method {}"
 
 
@@ -40,6 +40,18 @@ def call(invocation: Invocation) -> None:
     invocation.screen.data(invocation.call(name, seconds=JOB_SECONDS, **params))
 
 
+def context(invocation: Invocation) -> None:
+    """Call a method of contexts with the JSON object on standard input, and print its result."""
+    try:
+        params = json.loads(invocation.read("-"))
+    except (ValueError, RecursionError) as error:
+        raise Invalid(_NO_OBJECT, hint=f"it is no JSON: {error}") from error
+    if not isinstance(params, dict):
+        raise Invalid(_NO_OBJECT)
+    answer = invocation.request(seconds=JOB_SECONDS, **{"cwd": invocation.cwd, **params})
+    invocation.screen.data(answer)
+
+
 def _parts(word: str) -> tuple[str, str]:
     """Return the name and the text of NAME=VALUE. Raises Invalid."""
     name, sign, text = word.partition("=")
@@ -59,8 +71,8 @@ def _value(name: str, text: str, schema: Mapping[str, Any]) -> object:
     if kinds <= {_TEXT, "null"}:
         return text
     try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
         if _TEXT in kinds:
             return text
         kind = " or ".join(sorted(kinds - {"null"}))

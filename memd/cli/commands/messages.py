@@ -18,6 +18,7 @@ from memd.text.quoting import neutralise
 _LINE_CHARACTERS = 200
 _MAX_RECEIVERS = 10  # in the answer to ``send``
 _REFUSED = "refused"
+_NO_AGENT = "key_refused"  # the kind of the error where no agent started the command
 
 
 def send(invocation: Invocation) -> int:
@@ -30,13 +31,28 @@ def send(invocation: Invocation) -> int:
     approve = None  # without either option
     if options.approve or options.decline:
         approve = bool(options.approve)
-    result = invocation.request(body=body, approve=approve, key=agent_key(invocation) or None)
+    result = _send_as(invocation, body=body, approve=approve)
     lines = [f"{result['id']} {result['state']}"]
     lines += [_receiver_line(receiver) for receiver in result["recipients"][:_MAX_RECEIVERS]]
     more_count = len(result["recipients"]) - _MAX_RECEIVERS
     lines += [f"  and {more_count} more"] if more_count > 0 else []
     invocation.screen.answer(result, "\n".join(lines))
     return 1 if result["state"] == _REFUSED else 0
+
+
+def _send_as(invocation: Invocation, **params: Any) -> dict[str, Any]:
+    """Send as the acting agent, or as nobody who is registered where there is none."""
+    own_key = agent_key(invocation)
+    if own_key:
+        sent: dict[str, Any] = invocation.request(key=own_key, **params)
+        return sent
+    try:
+        sent = invocation.request(key=None, as_parent=True, **params)
+    except Refused as error:
+        if error.kind != _NO_AGENT:
+            raise
+        sent = invocation.request(key=None, **params)
+    return sent
 
 
 def read(invocation: Invocation) -> int:

@@ -1,12 +1,16 @@
 """report: a summary of memd's work."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from memd.base.names import SUFFIX
 from memd.cli import output
 from memd.cli.invocation import Invocation
+from memd.cli.output import cut
 
 _MAX_MEMORIES = 3  # memories of one list; --json has ten
+_SENTENCE_COLUMNS = 56
 _MAX_DAYS = 7  # of those on which models were asked; --json has all
 
 
@@ -23,7 +27,7 @@ def report(invocation: Invocation) -> None:
 def _memory_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
     """Yield the pairs about what happened to memories: learnt, changed, merged, removed."""
     for name in ("learnt", "changed", "merged", "removed"):
-        yield name, _count_and_names(answer[name])
+        yield from _count_and_sentences(name, answer[name])
 
 
 def _use_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
@@ -51,17 +55,20 @@ def _work_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
         yield "", f"{row['label']}: ${row['dollars']:.4f}, {row['tokens']:,} tokens, {requests}"
 
 
-def _count_and_names(counted: Mapping[str, Any]) -> str:
-    """Return the count of memories and the first few names, or "" if there are none."""
-    names = [_memory_name(memory) for memory in counted["memories"][:_MAX_MEMORIES]]
-    more_count = counted["count"] - len(names)
-    more = [f"and {more_count} more"] if more_count > 0 else []
-    return f"{counted['count']}: {', '.join([*names, *more])}" if names else ""
+def _count_and_sentences(name: str, counted: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
+    """Yield the count of memories with the first few sentences, one a line."""
+    shown = counted["memories"][:_MAX_MEMORIES]
+    for number, memory in enumerate(shown):
+        yield ("" if number else f"{name} {counted['count']}"), _memory_name(memory)
+    if counted["count"] > len(shown):
+        yield "", f"and {counted['count'] - len(shown)} more"
 
 
 def _memory_name(memory: Mapping[str, Any]) -> str:
-    """Return a memory's path with its project."""
-    return f"{memory['path']} ({memory['project']})"
+    """Return a memory's sentence with its project; of one that is gone its name in words."""
+    stem = memory["path"].removesuffix(SUFFIX).rpartition("/")[2]
+    words = memory["description"] or re.sub("[-_]+", " ", stem)
+    return f"{cut(words, _SENTENCE_COLUMNS)} ({memory['project']})"
 
 
 def _count_noun(count: int, noun: str) -> str:
