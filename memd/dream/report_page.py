@@ -104,7 +104,7 @@ def _undo_lines(change: str | None) -> Iterator[str]:
     """Yield the commands to undo and to see a change, if there is one."""
     if change:
         yield f"all of it: `memctl undo {change}`"
-        yield f"see what it did: `memctl diff {change}`"
+        yield f"see what it did: `memctl show {change}`"
 
 
 def _reason_line(file: Reasoned) -> str:

@@ -355,7 +355,7 @@ def _purge_refused() -> Refused:
     """Return the error that a program that an assistant started would purge."""
     return Refused(
         "what is removed from the history for good is for the person to say",
-        hint="run memctl purge in a terminal of your own",
+        hint="run memctl rm --purge in a terminal of your own",
     )
 
 

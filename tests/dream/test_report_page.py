@@ -96,7 +96,7 @@ Dream j5, 2026-03-03 12:00 UTC.
 ## Take it back
 
 - all of it: `memctl undo c12`
-- see what it did: `memctl diff c12`
+- see what it did: `memctl show c12`
 """
 
 
