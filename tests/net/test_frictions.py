@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.net.kit import Home, Project, differs
+from tests.net.kit import Home, Project
 
 LONG = "Our integration tests must hit a real Postgres database and never a mock of one"
 
