@@ -1,13 +1,10 @@
-"""Render a conversation as quoted blocks for a model, so that a prompt cache can be used. Pure.
+"""Render a conversation as quoted blocks for a model. Pure.
 
 Rules of this file
-- A growing conversation keeps its earlier blocks byte for byte, so that a prompt cache has them.
-  Nothing in a block depends on the time or on which messages are new.
 - Texts are quoted as data in tags that name the author, and no text can open or close a tag.
 - Messages of other agents are stored with the conversation to recognise their words, but are not
   shown to a model.
-- Long pieces are cut in the middle. A conversation that is too long loses its older half at once,
-  so that its prefix changes rarely.
+- Long pieces are cut in the middle. A conversation that is too long loses its oldest pieces.
 """
 
 import re
@@ -16,7 +13,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.base.values import Message
@@ -35,23 +31,6 @@ _MOST_CALLS, _CALL_CHARACTERS = 40, 300  # of one piece, and of one call
 _TAG_CHARACTERS = 40  # of a piece's tags, about
 _NEW_CHARACTERS = 80_000  # of all messages that ``NewPieces`` collects
 _BYTES_A_TOKEN = (4, 3, 2)  # tried in turn, as they depend on the script
-
-
-class Dialogue(Struct, frozen=True):
-    """A conversation so far: its pieces, the oldest first, and how many were dropped before."""
-
-    pieces: tuple[Message, ...] = ()
-    dropped: int = 0
-
-    @property
-    def characters(self) -> int:
-        """The length of its rendered pieces."""
-        return sum(len(rendered(piece)) for piece in self.pieces)
-
-    @property
-    def end(self) -> int:
-        """The number of all pieces so far, dropped ones included."""
-        return self.dropped + len(self.pieces)
 
 
 class NewPieces:
@@ -91,17 +70,14 @@ class NewPieces:
             self._characters -= _length(self._collected.popleft())
 
 
-def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:
-    """Return a dialogue with new messages added; if it is too long, without its older half."""
-    new = [shown(message) for message in messages]
-    not_empty = [piece for piece in new if _body(piece)]
-    grown = replace(dialogue, pieces=(*dialogue.pieces, *not_empty))
-    if grown.characters <= MOST_CHARACTERS:
-        return grown
-    # The newest pieces that have half of the characters together stay, at least one.
-    lengths = accumulate(len(rendered(piece)) for piece in reversed(grown.pieces))
-    count = max(sum(length <= MOST_CHARACTERS // 2 for length in lengths), 1)
-    return Dialogue(grown.pieces[-count:], grown.end - count)
+def extended(pieces: Sequence[Message], messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return pieces with new messages behind them; what is too long loses its oldest ones."""
+    new = (shown(message) for message in messages)
+    grown = (*pieces, *(piece for piece in new if _body(piece)))
+    # The newest pieces that have so many characters together stay, at least one.
+    lengths = accumulate(len(rendered(piece)) for piece in reversed(grown))
+    count = max(sum(length <= MOST_CHARACTERS for length in lengths), 1)
+    return grown[-count:]
 
 
 def squeezed(pieces: Sequence[Message], most: int, *, strict: bool = False) -> tuple[Message, ...]:

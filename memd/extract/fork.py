@@ -1,18 +1,13 @@
-"""Write the request of an extraction to a model: a prefix that is cached, and the task. Pure.
-
-The prefix is the part of a request that is the same as in the last one, so that the server's cache
-has it.
+"""Write the request of an extraction to a model. Pure.
 
 Rules of this file
 - With a client's own request (``cache``) the request begins with exactly that: system text, tools,
   model and messages. One message is added.
-- Without it the prefix is memd's own: tools, a system text that depends only on the directory, and
-  the conversation, which only grows. Cache marks stand behind the system text, at the last and the
-  present end of the conversation, and behind the task.
-- What changes from run to run (the manifest, how much is new) comes after the prefix.
-- Over memd's own prefix the model is asked for little thinking.
-- A long prefix is cheap only while a cache has it. So there is also a short request with the new
-  messages and at most 4,000 tokens of anything else; the cheaper one is sent (``cheaper``).
+- Without it the request is short: the new pieces, and at most 4,000 tokens of anything else. Tools
+  and system text depend only on the directory, so a mark for the prompt cache stands behind them.
+- A client's long request is cheap only while a cache has it, so the cheaper one of the two is sent.
+- A model that calls no tools gets one request without any.
+- In a short request the model is asked for little thinking.
 """
 
 import json
@@ -27,9 +22,8 @@ from memd.agent.service import LITTLE_THOUGHT, Budget, Task, prefixed, single_sh
 from memd.base import prose
 from memd.base.prices import price
 from memd.base.text import decode, one_line, sha256
-from memd.base.values import Header, MemoryFile
-from memd.conversation.dialogue import Dialogue, day_and_time, rendered, squeezed
-from memd.model.port import Block
+from memd.base.values import Header, MemoryFile, Message
+from memd.conversation.dialogue import day_and_time, rendered, squeezed
 from memd.store.index import manifest
 from memd.text.words import words
 
@@ -47,7 +41,6 @@ _SUGGESTION_CHARACTERS = 500
 _SHOWN_MEMORIES = 3  # whose text a single request shows
 _SHOWN_BYTES = 3_500  # of these together
 _RANKED = 2_000  # newest memories that are ranked by words
-_SHORT_TOOLS = frozenset({"Read", "Write", "Edit"})
 _PACKAGE = "memd.extract"
 
 _RUN = Task(
@@ -74,32 +67,31 @@ def prefix(cache: Mapping[str, Any] | None) -> Task | None:
 
 
 class News(Struct, frozen=True):
-    """What a run is about: the last ``count`` pieces of a conversation, and existing memories."""
+    """What a run is about: the new pieces of a conversation, those before, and the memories."""
 
     directory: str
-    dialogue: Dialogue
-    count: int
+    before: Sequence[Message]
+    pieces: Sequence[Message]
     headers: Sequence[Header]
     now: float = 0.0  # seconds since 1970
     waiting: Sequence[str] = ()  # suggestions that nobody has decided yet
     team: bool = False  # whether memories may be shared with a team
 
-    @property
-    def start(self) -> int:
-        """The index of the first new piece in the dialogue."""
-        return len(self.dialogue.pieces) - self.count
-
-
-def own(news: News, model: str, before: int) -> Task:
-    """Return the run over memd's own prefix, of which ``before`` pieces may be cached."""
-    task_index = len(news.dialogue.pieces)
-    last_cached = before - news.dialogue.dropped - 1
-    return _build_run(news, model, tools.NAMES, {last_cached, task_index - 1, task_index})
-
 
 def short(news: News, model: str) -> Task:
-    """Return the short run: the new pieces, little else, and no cache marks."""
-    return _build_run(_shortened(news), model, _SHORT_TOOLS)
+    """Return the run with the new pieces and little else."""
+    news = _shortened(news)
+    system = {**_block(_fill("system", (), news)), **_CACHE_MARK}
+    texts = (*map(rendered, (*news.before, *news.pieces)), _task_text(news))
+    return replace(
+        _RUN,
+        model=model,
+        messages=({"role": "user", "content": [_block(text) for text in texts]},),
+        tools=tuple(tools.definitions()),
+        system=(system,),
+        project=news.directory,
+        extra=LITTLE_THOUGHT,
+    )
 
 
 def single(news: News, model: str, files: Sequence[MemoryFile]) -> Task:
@@ -113,7 +105,7 @@ def single(news: News, model: str, files: Sequence[MemoryFile]) -> Task:
         if bytes_left >= 0:
             shown.append((file.header.path, decode(file.content)))
     short_news = _shortened(news)
-    pieces = map(rendered, short_news.dialogue.pieces)
+    pieces = map(rendered, (*short_news.before, *short_news.pieces))
     system = _fill("system", ("single",), news)
     request = "\n\n".join((system, *pieces, _task_text(short_news, "single")))
     return single_shot.task(KIND, model, request, directory=news.directory, shown=shown)
@@ -127,12 +119,10 @@ def touched(news: News) -> tuple[str, ...]:
 
 def _shortened(news: News) -> News:
     """Return the news with only the new pieces and the last four before, cut to a size."""
-    pieces = news.dialogue.pieces
-    new = squeezed(pieces[news.start :], _NEW_TOKENS * _BYTES_A_TOKEN)
-    before = pieces[: news.start][-_PIECES_BEFORE:]
+    new = squeezed(news.pieces, _NEW_TOKENS * _BYTES_A_TOKEN)
+    before = news.before[-_PIECES_BEFORE:]
     before = squeezed(before, _BEFORE_TOKENS * _BYTES_A_TOKEN, strict=True)
-    dialogue = replace(news.dialogue, pieces=(*before, *new))
-    return replace(news, dialogue=dialogue, count=len(new))
+    return replace(news, before=before, pieces=new)
 
 
 def shared(client: Task, news: News) -> Task:
@@ -141,61 +131,32 @@ def shared(client: Task, news: News) -> Task:
     return replace(client, messages=(*client.messages, task), project=news.directory)
 
 
-def cheaper(
-    news: News, model: str, client: Task | None, before: int, prices: str
-) -> tuple[Task, bool]:
-    """Return the cheaper one of the short and the long run, and whether that is the long one.
+def cheaper(news: News, model: str, client: Task | None, prices: str) -> tuple[Task, bool]:
+    """Return the cheaper run, and whether that is the one over the ``client``'s own request.
 
-    The cost of their first requests is compared; the long run is also chosen if it costs no more
-    than 4,750 tokens. All of a ``client``'s request is taken to be cached, or ``before`` pieces of
-    memd's own prefix.
+    The cost of their first requests is compared, all of the client's request taken to be cached;
+    its run is also chosen if it costs no more than 4,750 tokens.
     """
     short_run = short(news, model)
-    if client is not None:
-        long, cached_parts = shared(client, news), client.messages
-    else:
-        long = own(news, model, before)
-        cached_parts = long.messages[0]["content"][: max(before - news.dialogue.dropped, 0)]
-    cached_tokens = _count_tokens(long.system, long.tools, *cached_parts) if cached_parts else 0
-    new_tokens = _count_tokens(long.system, long.tools, *long.messages) - cached_tokens
-    # Only memd's own prefix has cache marks, so that its new tokens are written to the cache.
-    uncached, to_cache = (0, new_tokens) if client is None else (new_tokens, 0)
-    long_cost = price(long.model, prices).money(uncached, 0, cached_tokens, to_cache)
-    short_tokens = max(
-        _count_tokens(short_run.system, short_run.tools, *short_run.messages), _LITTLE_TOKENS
-    )
-    long_is_cheaper = long_cost <= price(model, prices).money(short_tokens, 0, 0, 0)
-    return long if long_is_cheaper else short_run, long_is_cheaper
+    if client is None:
+        return short_run, False
+    long = shared(client, news)
+    cached_tokens = _count_tokens(client.system, client.tools, *client.messages)
+    new_tokens = _count_tokens(long.messages[-1])
+    long_cost = price(long.model, prices).money(new_tokens, 0, cached_tokens, 0)
+    short_tokens = _count_tokens(short_run.system, short_run.tools, *short_run.messages)
+    short_cost = price(model, prices).money(max(short_tokens, _LITTLE_TOKENS), 0, 0, 0)
+    return (long, True) if long_cost <= short_cost else (short_run, False)
 
 
-def _build_run(news: News, model: str, names: frozenset[str], marked: Collection[int] = ()) -> Task:
-    """Return a run with the tools ``names`` and cache marks behind the ``marked`` pieces.
-
-    ``marked`` has indices of pieces; the task has the index behind the last piece.
-    """
-    system = _fill("system", (), news)
-    texts = (*map(rendered, news.dialogue.pieces), _task_text(news))
-    blocks = [_block(text, marked=index in marked) for index, text in enumerate(texts)]
-    return replace(
-        _RUN,
-        model=model,
-        messages=({"role": "user", "content": blocks},),
-        tools=tuple(tool for tool in tools.definitions() if tool["name"] in names),
-        runs=names,
-        system=(_block(system, marked=bool(marked)),),
-        project=news.directory,
-        extra=LITTLE_THOUGHT,
-    )
-
-
-def _block(text: str, *, marked: bool) -> Block:
-    """Return a block of text for a request, with a cache mark behind it if it is ``marked``."""
-    return {"type": "text", "text": text, **(_CACHE_MARK if marked else {})}
+def _block(text: str) -> dict[str, Any]:
+    """Return a block of text for a request."""
+    return {"type": "text", "text": text}
 
 
 def _related_memories(news: News) -> list[Header]:
     """Return the memories that share most words with the new pieces, up to 700 tokens."""
-    new_text = " ".join(map(rendered, news.dialogue.pieces[news.start :]))
+    new_text = " ".join(map(rendered, news.pieces))
     new_words = frozenset(words(new_text))
 
     def count_shared(header: Header) -> int:
@@ -220,7 +181,7 @@ def fingerprints(task: Task) -> dict[str, str]:
     for message in task.messages:
         content = message.get("content", "")
         # For a cache a plain text equals one block with that text.
-        blocks = [_block(content, marked=False)] if isinstance(content, str) else content
+        blocks = [_block(content)] if isinstance(content, str) else content
         blocks_by_role += [(message.get("role"), block) for block in blocks]
     parts: dict[str, list[Any]] = {
         "model": [task.model],
@@ -251,7 +212,7 @@ def _task_text(news: News, form: str = "") -> str:
     unlisted_count = len(news.headers) - len(listed)
     suggestions = (one_line(text, _SUGGESTION_CHARACTERS) for text in news.waiting)
     values = {
-        "count": str(news.count),
+        "count": str(len(news.pieces)),
         "manifest": prose.inert(manifest(listed) or "(nothing yet)"),
         "more": str(unlisted_count),
         "now": day_and_time(news.now),

@@ -1,29 +1,23 @@
-"""Read the new part of a conversation, and cache what a model has read of it before.
-
-Blocks: call it from a worker thread. Extractions of a directory run one at a time, so no two
-threads use it for one conversation.
+"""Read the new part of a conversation. Blocks: call it from a worker thread.
 
 Rules of this file
-- The last 16 conversations stay in memory as a model reads them, so that the next turn reads only
-  its new bytes. After a restart a conversation is read again from the end of its transcript.
 - At the first reading only the end of a conversation is read (``TAIL_BYTES``).
 - The local extractor gets only the person's and the assistant's messages, and calls that write.
 """
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.base.errors import Refused
-from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.base.text import sha256
 from memd.base.values import Message, Project
-from memd.conversation.dialogue import Dialogue, extended
+from memd.conversation.dialogue import extended
 from memd.conversation.pieces import AGENT
 from memd.extract.cursors import ExtractionCursor
 from memd.extract.evidence import Talk, Utterance
@@ -34,29 +28,27 @@ from memd.text.words import has_cjk
 from memd.transcripts import reading
 from memd.transcripts.reading import from_messages
 
-_CONVERSATIONS = 16
-_CACHE_SECONDS = 240.0  # a server's cache lives five minutes, of which a run may take one
 _MESSAGES = "messages"  # the source of a cursor that counts messages instead of bytes
 _MARKER_CHARACTERS = 16  # of the hash by which a cursor knows its message
 _OUTSIDE = ("web", "mcp", AGENT)  # the origins of messages that hold words from outside
 _LONG_QUOTATION = f"{BLANK}{{18,}}"
-# A quotation is searched at the ends of so many transcripts, in so many bytes of each.
+# A quotation is searched at the ends of so many transcripts, in so many bytes of each. A model
+# may quote what was said in so many bytes before the new part.
 _RECENT, _RECENT_BYTES = 4, 1024 * 1024
 _SPACES = 5  # a quotation with fewer is a name or a phrase and counts as the person's
 
 
 class NewPart(Struct, frozen=True):
-    """The new part of a conversation: its messages, the cursor behind them, and the dialogue."""
+    """The new part of a conversation: its messages, and the cursor behind them.
+
+    ``pieces`` are the same as a model reads them, with output of tools, and ``before`` those just
+    before; both are empty if no model is to read them.
+    """
 
     messages: tuple[Message, ...]
     cursor: ExtractionCursor
-    dialogue: Dialogue = field(default_factory=Dialogue)
-    pieces: int = 0  # how many of the dialogue's last pieces are new
-    # How many of all pieces the model's cache has from the last request, the fingerprints of that
-    # request's prefix, and the monotonic second until which the cache lives.
-    before: int = 0
-    prefix: Mapping[str, str] = field(default_factory=dict)
-    until: float = 0.0
+    pieces: tuple[Message, ...] = ()
+    before: tuple[Message, ...] = ()
     # Whether the new messages have output of the web, of MCP tools or of other agents.
     outside: bool = False
     problem: str = ""  # what in the transcript could not be understood
@@ -84,91 +76,27 @@ class Extraction(Struct, frozen=True):
         return self.request.session
 
 
-class ConversationReader:
-    """Reads conversations, and caches the last 16 that were read."""
-
-    def __init__(self) -> None:
-        # What was read last, by memory directory and session.
-        self._known: Recent[tuple[str, str], NewPart] = Recent(_CONVERSATIONS)
-
-    def read_new_part(
-        self,
-        directory: str,
-        request: ExtractRequest,
-        cursor: ExtractionCursor | None,
-        *,
-        whole: bool,
-        now: float = 0.0,
-    ) -> NewPart:
-        """Return the messages since a cursor; with ``whole`` also the conversation before.
-
-        ``now`` is in monotonic seconds. Raises Refused and Invalid.
-        """
-        cached = self._known.get((directory, request.session)) if whole else None
-        if cached and not _is_same_position(cached.cursor, cursor):
-            cached = None  # it ends at another position
-        if request.transcript_path is None:
-            new_part = _from_messages(request, cursor)
-        else:
-            dialogue = cached.dialogue if cached else _read_again(request, cursor, whole=whole)
-            new_part = _from_transcript(request, cursor, dialogue, whole=whole)
-        before = cursor or new_part.cursor
-        heard = replace(
-            new_part.cursor,
-            messages=before.messages + new_part.turns,
-            suggested=before.suggested,
-            read=before.read if before.source == new_part.cursor.source else 0,
-            read_marker=before.read_marker,
-            unread_since=before.unread_since,
-        )
-        new_part = replace(new_part, cursor=heard)
-        if cached and cached.prefix and now < cached.until:
-            return replace(new_part, before=cached.before)
-        return new_part
-
-    def save(
-        self,
-        directory: str,
-        session: str,
-        new_part: NewPart,
-        prefix: Mapping[str, str] | None = None,
-        now: float = 0.0,
-    ) -> Mapping[str, str]:
-        """Remember a conversation; return the fingerprints of its last request's prefix.
-
-        ``prefix`` are those of a request made at ``now`` (monotonic seconds), ``None`` if no model
-        read the whole conversation.
-        """
-        earlier = self._known.pop((directory, session), NewPart((), new_part.cursor))
-        current = replace(earlier, cursor=new_part.cursor, dialogue=new_part.dialogue)
-        if prefix is not None:
-            end, until = new_part.dialogue.end, now + _CACHE_SECONDS
-            current = replace(current, before=end, prefix=prefix, until=until)
-        self._known[directory, session] = current
-        return earlier.prefix
-
-
-def _is_same_position(one: ExtractionCursor, two: ExtractionCursor | None) -> bool:
-    """Return whether two cursors stand at the same place of the same conversation."""
-    places = [(each.source, each.position, each.marker) for each in (one, two) if each is not None]
-    return len(set(places)) < len(places)
-
-
-def _read_again(
+def read_new_part(
     request: ExtractRequest, cursor: ExtractionCursor | None, *, whole: bool
-) -> Dialogue:
-    """Return the conversation up to a cursor, read again from the end of the transcript.
+) -> NewPart:
+    """Return the messages since a cursor; with ``whole`` also as a model reads them.
 
-    The result is empty without ``whole``, without a cursor, or if the cursor is of another
-    transcript.
+    Raises Refused and Invalid.
     """
-    path = request.transcript_path
-    if not whole or cursor is None or path is None or cursor.source != path:
-        return Dialogue()
-    part = reading.read(path, tail=reading.TAIL_BYTES, most=cursor.position)
-    if part.offset > cursor.position:
-        return Dialogue()
-    return extended(Dialogue(), part.messages)
+    if request.transcript_path is None:
+        new_part = _from_messages(request, cursor)
+    else:
+        new_part = _from_transcript(request.session, request.transcript_path, cursor, whole=whole)
+    before = cursor or new_part.cursor
+    heard = replace(
+        new_part.cursor,
+        messages=before.messages + new_part.turns,
+        suggested=before.suggested,
+        read=before.read if before.source == new_part.cursor.source else 0,
+        read_marker=before.read_marker,
+        unread_since=before.unread_since,
+    )
+    return replace(new_part, cursor=heard)
 
 
 def _from_messages(request: ExtractRequest, cursor: ExtractionCursor | None) -> NewPart:
@@ -180,9 +108,9 @@ def _from_messages(request: ExtractRequest, cursor: ExtractionCursor | None) -> 
     moved = ExtractionCursor(
         request.session, _MESSAGES, len(messages), marker, _last_message_id(new)
     )
-    before = extended(Dialogue(), messages[:start])
+    before = extended((), messages[:start])
     outside = any(message.origin in _OUTSIDE for message in new)
-    return _with_dialogue(NewPart(new, moved, outside=outside), before, extended(before, new))
+    return NewPart(new, moved, extended((), new), before, outside=outside)
 
 
 def _count_read(messages: Sequence[Message], cursor: ExtractionCursor | None) -> int:
@@ -218,36 +146,36 @@ def _last_message_id(messages: Sequence[Message]) -> str:
 
 
 def _from_transcript(
-    request: ExtractRequest, cursor: ExtractionCursor | None, dialogue: Dialogue, *, whole: bool
+    session: str, path: str, cursor: ExtractionCursor | None, *, whole: bool
 ) -> NewPart:
-    """Return the new messages of a request's transcript; ``dialogue`` is what came before."""
-    path = request.transcript_path or ""
+    """Return the new messages of a transcript."""
     offset, marker = 0, ""
     if cursor is not None and cursor.source == path:
         offset, marker = cursor.position, cursor.marker
+    before = _read_before(path, offset) if whole and offset else ()
     used: list[Message] = []
-    extended_dialogue, outside = dialogue, False
-    problem, complete = "", False
+    pieces: tuple[Message, ...] = ()
+    problem, complete, outside = "", False, False
     while not complete:
         part = reading.read(path, offset, marker, tail=reading.TAIL_BYTES)
         if part.restarted and offset:  # the transcript is another one now
-            dialogue = extended_dialogue = Dialogue()
+            before = pieces = ()
         for message in part.messages:
             outside = outside or message.origin in _OUTSIDE
             if message.origin in ("user", "assistant") or message.writes:
                 used.append(message)
         if whole:
-            extended_dialogue = extended(extended_dialogue, part.messages)
+            pieces = extended(pieces, part.messages)
         offset, marker, complete = part.offset, part.marker, part.complete
         problem = problem or part.problem
-    moved = ExtractionCursor(request.session, path, offset, marker, _last_message_id(used))
-    new_part = NewPart(tuple(used), moved, outside=outside, problem=problem)
-    return _with_dialogue(new_part, dialogue, extended_dialogue)
+    moved = ExtractionCursor(session, path, offset, marker, _last_message_id(used))
+    return NewPart(tuple(used), moved, pieces, before, outside=outside, problem=problem)
 
 
-def _with_dialogue(new_part: NewPart, before: Dialogue, now: Dialogue) -> NewPart:
-    """Return the new messages with the dialogue ``now`` and how many of its pieces are new."""
-    return replace(new_part, dialogue=now, pieces=min(now.end - before.end, len(now.pieces)))
+def _read_before(path: str, position: int) -> tuple[Message, ...]:
+    """Return the pieces just before a position in a transcript."""
+    part = reading.read(path, tail=_RECENT_BYTES, most=position)
+    return extended((), part.messages) if part.offset <= position else ()
 
 
 def conversation(
@@ -265,8 +193,9 @@ def conversation(
     Pasted text and long quotations count as others' words.
     """
     person, assistant, outside, agents = [*earlier], list[str](), [*shown], list[str]()
-    # The new messages are added too, since their pieces in the dialogue may be cut.
-    for message in (*new_part.dialogue.pieces, *from_messages(sent), *new_part.messages):
+    known = (*new_part.before, *new_part.pieces)
+    # The new messages are added too, since their pieces may be cut.
+    for message in (*known, *from_messages(sent), *new_part.messages):
         if message.origin == "user":
             own = own_words(message.text)
             person.append(Utterance(own, message.at or now))

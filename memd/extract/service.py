@@ -7,7 +7,7 @@ crash the same messages are read again.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import anyio
@@ -24,6 +24,7 @@ from memd.base.clock import Clock
 from memd.base.covered import Covered, CoveredIn, in_no_file, in_no_project
 from memd.base.errors import Secret
 from memd.base.names import TEAM
+from memd.base.recent import Recent
 from memd.base.settings import Settings
 from memd.base.values import (
     AGENT,
@@ -46,7 +47,7 @@ from memd.extract.cursors import (
     transcript_cursors,
 )
 from memd.extract.evidence import Utterance
-from memd.extract.listening import ConversationReader, Extraction, NewPart, conversation
+from memd.extract.listening import Extraction, NewPart, conversation, read_new_part
 from memd.extract.merge import MergedDraft, merge, shown
 from memd.extract.requests import ExtractionResult, ExtractRequest
 from memd.extract.review import Reviewer, quotations
@@ -72,6 +73,7 @@ _MOST_AT_ONCE = 400  # candidates of one extraction; a change set may have 500 f
 _SUGGESTIONS, _MESSAGES = 2, 100  # so many that nobody requested, of so many messages of a session
 _LEAST_TURNS = 5  # of the person in a session that a model reads as a whole
 _HOUR = 3600.0  # between two readings of a session that goes on
+_PREFIXES = 16  # of sessions whose client sends its own request
 _QUOTATIONS = 5  # of one memory that are searched
 _FLUSHED_SECONDS = 0.5  # for the client to write its latest message to the transcript
 
@@ -125,7 +127,8 @@ class Extractions:
         self._is_joined = joined
         self._covered_in = covered
         self._count_new = new_suggestions
-        self._reader = ConversationReader()
+        # The fingerprints of the client's prefix in the last run, by directory and session.
+        self._prefixes: Recent[tuple[str, str], Mapping[str, str]] = Recent(_PREFIXES)
 
     async def run(
         self,
@@ -190,7 +193,7 @@ class Extractions:
         Return a sentence if no model can be used, "" if none may read it.
         """
         cursor = turn.new_part.cursor
-        read = partial(self._read, turn.project, turn.request, cursor.unread(), whole=True)
+        read = partial(read_new_part, turn.request, cursor.unread(), whole=True)
         unread = await to_thread.run_sync(read)
         # The messages of the last turn are counted already.
         counted = replace(unread.cursor, messages=cursor.messages, suggested=cursor.suggested)
@@ -202,28 +205,12 @@ class Extractions:
     def _read_turn(self, project: Project, request: ExtractRequest, *, whole: bool) -> NewPart:
         """Return what is new since the session's cursor, and since when it is unread. Blocks."""
         cursor = read_cursor(self._table, project.memory_dir, request.session)
-        new_part = self._read(project, request, cursor, whole=whole)
+        new_part = read_new_part(request, cursor, whole=whole)
         times = [each.at for each in new_part.messages if each.origin == PERSON and each.text]
         if not times or new_part.cursor.unread_since is not None:
             return new_part
         since = self._clock.now() if times[0] is None else times[0]
         return replace(new_part, cursor=replace(new_part.cursor, unread_since=since))
-
-    def _read(
-        self,
-        project: Project,
-        request: ExtractRequest,
-        cursor: ExtractionCursor | None,
-        *,
-        whole: bool,
-    ) -> NewPart:
-        """Return what is new since a cursor; with ``whole`` with the conversation before. Blocks.
-
-        Raises Refused and Invalid.
-        """
-        return self._reader.read_new_part(
-            project.memory_dir, request, cursor, whole=whole, now=self._clock.monotonic()
-        )
 
     async def proven(self, project: Project, body: str, said: str) -> tuple[str, str]:
         """Return an assistant's text with verified quotations of the person, and its origin.
@@ -275,10 +262,7 @@ class Extractions:
             others = [each for each in merged.suggestions if each not in requested]
             return replace(merged, suggestions=(*requested, *others[:room]))
 
-        committed = await self._commit(extraction, extracted, plan, PERSON)
-        if extraction.new_part.dialogue.end:
-            self._reader.save(project.memory_dir, session, extraction.new_part)
-        return committed
+        return await self._commit(extraction, extracted, plan, PERSON)
 
     async def _commit(
         self,
@@ -351,14 +335,14 @@ class Extractions:
         covered = await self._covered_in(project, settings)
         team = settings.team.used(joined=await to_thread.run_sync(self._is_joined, directory))
         quotes = [suggestion.text for suggestion in suggested]
-        news = fork.News(directory, new_part.dialogue, new_part.pieces, headers, now, quotes, team)
+        both = new_part.before, new_part.pieces
+        news = fork.News(directory, *both, headers, now, quotes, team)
         client = fork.prefix(extraction.request.cache)
-        task, has_whole_conversation, files = await self._make_task(extraction, model, client, news)
+        task, is_client_s, files = await self._make_task(extraction, model, client, news)
         # What the model is shown of each memory, by the memory's path.
         heads = [(header.path, f"{header.name}\n{header.description}") for header in headers]
         texts = [*heads, *((file.header.path, file.body) for file in files)]
-        shown = [words for _, words in texts]
-        sent = client.messages if client else ()
+        shown, sent = [words for _, words in texts], client.messages if client else ()
         earlier = [Utterance(suggestion.text, suggestion.at) for suggestion in suggested]
         talk = await to_thread.run_sync(conversation, new_part, sent, earlier, shown, now)
         shared = [words for path, words in texts if path.startswith(TEAM)]
@@ -376,7 +360,7 @@ class Extractions:
             )
         if ended.unfinished and run.is_empty and not extraction.at_end:
             return ended.unfinished  # nothing valid is left of the run
-        cached_task = task if has_whole_conversation else None
+        compare = partial(to_thread.run_sync, self._compare_prefix, extraction, task)
         extracted = ExtractionResult(
             requests.COMPLETED,
             passed_over=run.faults,
@@ -385,7 +369,7 @@ class Extractions:
             engine=task.model,
             usage=asdict(ended.usage),
             turns=ended.turns,
-            prefix_changed=await to_thread.run_sync(self._compare_prefix, extraction, cached_task),
+            prefix_changed=await compare() if is_client_s else (),
         )
         change = ChangePlan(
             run.proposal, session=session, modified=text.iso_time(now), pointers=run.pointers
@@ -404,13 +388,11 @@ class Extractions:
     async def _make_task(
         self, extraction: Extraction, model: Model, client: Task | None, news: fork.News
     ) -> tuple[Task, bool, Sequence[MemoryFile]]:
-        """Return the task, whether it has the whole conversation, and the memories it shows."""
+        """Return the task, whether it begins with the client's, and the memories it shows."""
         name = self._models.name(extraction.settings, fork.KIND)
         if model.calls_tools:
-            before, prices = extraction.new_part.before, extraction.settings.spend.prices
-            cheaper = partial(fork.cheaper, news, name, client, before, prices)
-            task, has_whole_conversation = await to_thread.run_sync(cheaper)
-            return task, has_whole_conversation, ()
+            cheaper = partial(fork.cheaper, news, name, client, extraction.settings.spend.prices)
+            return *await to_thread.run_sync(cheaper), ()
         paths = await to_thread.run_sync(fork.touched, news)
         files = await to_thread.run_sync(self._store.reading.read_many, news.directory, paths)
         task = await to_thread.run_sync(fork.single, news, name, files)
@@ -431,15 +413,12 @@ class Extractions:
             origin = AGENT
         return "\n\n".join(filter(None, (own, *proven))), origin
 
-    def _compare_prefix(self, extraction: Extraction, task: Task | None) -> tuple[str, ...]:
-        """Remember the prefix of ``task``; return and log its parts that changed since the last.
-
-        ``None`` stands for a run without the whole conversation, whose prefix is not cached.
-        """
+    def _compare_prefix(self, extraction: Extraction, task: Task) -> tuple[str, ...]:
+        """Remember the client's prefix; return and log its parts that changed since the last."""
         directory, session = extraction.project.memory_dir, extraction.session
-        parts, now = fork.fingerprints(task) if task else None, self._clock.monotonic()
-        before = self._reader.save(directory, session, extraction.new_part, parts, now)
-        changed = fork.changed(before, parts) if parts else ()
+        parts = fork.fingerprints(task)
+        changed = fork.changed(self._prefixes.pop((directory, session), {}), parts)
+        self._prefixes[directory, session] = parts
         if changed:
             self._log("prefix_changed", session=session, directory=directory, parts=list(changed))
         return changed

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from memd.extract.listening import ConversationReader, NewPart, conversation, own_words
+from memd.extract.listening import conversation, own_words, read_new_part
 from memd.extract.requests import ExtractRequest
 from memd.transcripts import reading
 
@@ -28,7 +28,7 @@ def test_outside_words_are_noticed(tmp_path: Path) -> None:
         call = [{"type": "tool_use", "id": "t", "name": name, "input": {}}]
         result = [{"type": "tool_result", "tool_use_id": "t", "content": "out"}]
         path.write_text(line(1) + line(2, "assistant", call) + line(3, "user", result))
-        new_part = ConversationReader().read_new_part("/m", requested(path), None, whole=True)
+        new_part = read_new_part(requested(path), None, whole=True)
         assert new_part.outside is outside
         assert conversation(new_part).outside == "out"
 
@@ -44,37 +44,11 @@ def test_a_message_is_the_persons_but_for_what_was_pasted(tmp_path: Path) -> Non
     ):
         path = tmp_path / "s.jsonl"
         path.write_text(line(1, "user", text))
-        new_part = ConversationReader().read_new_part("/m", requested(path), None, whole=True)
+        new_part = read_new_part(requested(path), None, whole=True)
         talk = conversation(new_part)
         assert own_words(text) == own
         assert {said.text for said in talk.person} == {own}
         assert (text.strip() in talk.outside) is (own != text)
-
-
-def test_a_stretch_that_no_model_saw_moves_no_mark(tmp_path: Path) -> None:
-    """The cache knows the conversation up to the last request, not up to the last reading."""
-    path, listener = tmp_path / "s.jsonl", ConversationReader()
-    path.write_text(line(1) + line(2))
-    first = listener.read_new_part("/m", requested(path), None, whole=True)
-    listener.save("/m", "s", first, {"model": "a"})
-    path.write_text(path.read_text() + line(3))
-    second = listener.read_new_part("/m", requested(path), first.cursor, whole=True)
-    assert listener.save("/m", "s", second) == {"model": "a"}
-    path.write_text(path.read_text() + line(4))
-    third = listener.read_new_part("/m", requested(path), second.cursor, whole=True)
-    assert (third.pieces, third.before) == (1, 2)
-    assert listener.save("/m", "s", third, {}) == {"model": "a"}
-
-
-def test_conversations_are_bounded(tmp_path: Path) -> None:
-    """The oldest of many conversations leave memory."""
-    path, listener = tmp_path / "s.jsonl", ConversationReader()
-    path.write_text(line(1))
-    new_part: NewPart = listener.read_new_part("/m", requested(path), None, whole=True)
-    for number in range(30):
-        listener.save("/m", f"s{number}", new_part, {"n": str(number)})
-    assert listener.save("/m", "s0", new_part, {}) == {}
-    assert listener.save("/m", "s29", new_part, {}) == {"n": "29"}
 
 
 def test_a_long_transcript_begins_near_its_end(tmp_path: Path) -> None:
@@ -82,6 +56,6 @@ def test_a_long_transcript_begins_near_its_end(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     noise = json.dumps({"type": "attachment", "data": "x" * 100_000}) + "\n"
     path.write_text(line(1) + noise * (reading.TAIL_BYTES // 100_000 + 2) + line(2))
-    new_part = ConversationReader().read_new_part("/m", requested(path), None, whole=True)
+    new_part = read_new_part(requested(path), None, whole=True)
     assert [item.text for item in new_part.messages] == ["Message 2."]
     assert new_part.cursor.position == path.stat().st_size
