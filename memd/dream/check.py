@@ -29,7 +29,7 @@ from memd.base.yielding import yield_to_requests
 from memd.dream import joining
 from memd.dream.groups import MemoryText, Night
 from memd.dream.sources import is_advice, log_statements
-from memd.dream.values import TAKEN_BACK, Group, Merge, Wanted, damaged, quoted
+from memd.dream.values import TAKEN_BACK, Group, Wanted, damaged, quoted
 from memd.dream.workspace import DreamWorkspace
 from memd.store.memory import Memory
 from memd.text.orders import orders, wishes
@@ -103,15 +103,12 @@ class _Checked:
         """Return the group with its edits, and its problems or the texts to compare."""
         night = self._night
         problems = tuple(dict.fromkeys(islice(self._problems(), _MOST_PROBLEMS)))
-        gone = [path for path in self._changed if path not in self._new and path in self._old]
-        reasons = {path: night.files[path].reason for path in gone}
+        gone = (path for path in self._changed if path not in self._new)
         is_for_reader = not problems and self._needs_reader()
         return Group(
             tuple(map(self._edit, self._changed)),
             {path: night.read.get(path) for path in self._members},
-            merged=tuple(Merge(night.into[path], path) for path in gone if path in night.into),
-            removed=tuple(Reasoned(p, reasons[p]) for p in gone if p not in night.into),
-            reasons=reasons,
+            removals={path: night.removals[path] for path in gone},
             problems=problems,
             old=self._old_texts() if is_for_reader else "",
             new=self._new_texts() if is_for_reader else "",
@@ -127,25 +124,17 @@ class _Checked:
                 yield from self._rule_problems(path, old, new)
             elif path in self._added:
                 yield from self._head_problems(new, old)
-                lost = (each for each in (old.statements if old else ()) if self._is_lost(each))
-                for each in lost:
-                    if each.raw.casefold().startswith(_NEVER_LOST):
+                for each in old.statements if old else ():
+                    is_lost = each.key not in self._new_keys
+                    if is_lost and each.raw.casefold().startswith(_NEVER_LOST):
                         yield f"{path} would lose: '{quoted(each.raw)}'"
                 for each in self._added[path]:
                     yield from self._statement_problems(new, each)
 
-    def _is_lost(self, statement: Statement) -> bool:
-        """Return whether no memory of the group has an old statement any more."""
-        return statement.key not in self._new_keys
-
     def _removal_problems(self, path: str) -> Iterator[str]:
         """Yield why a memory may not go."""
-        old, removal = self._old.get(path), self._night.removals.get(path)
-        if old is None:
-            return
-        if removal is None:
-            yield f"{path} would go without a reason"
-        elif removal.into:
+        old, removal = self._old[path], self._night.removals[path]
+        if removal.into:
             # Of a fact the texts show whether it is said there.
             into = self._night.after.get(removal.into)
             if old.is_rule and (into is None or not self._is_joined(into)):
@@ -180,8 +169,6 @@ class _Checked:
         if old is None:
             if self._night.decisions.of_person.get(path) != new.content:
                 yield f"{path} would be a new {kind} memory, which needs the person's words"
-        elif old.read.type != new.read.type:
-            yield f"{path} would change its type from {old.read.type} to {new.read.type}"
         elif not self._is_joined(new):
             yield f"{path} is a {kind} memory and would say something else"
 
@@ -356,11 +343,13 @@ def too_many(groups: Sequence[Group], total: int, lately: int) -> tuple[Group, .
     per_month = max(1, (total + lately) // _PART_PER_MONTH - lately)
     result, count = list[Group](), 0
     for group in groups:
-        number = 0 if group.problems else len(group.removed)
+        named = [path for path, removal in group.removals.items() if not removal.into]
+        number = 0 if group.problems else len(named)
         if number and count + number > min(per_night, per_month):
             span = "one night" if count + number > per_night else "30 nights"
-            named = ", ".join(each.path for each in group.removed)
-            sentence = f"{named} would go, and more may not go in {span} for a reason alone"
+            sentence = (
+                f"{', '.join(named)} would go, and more may not go in {span} for a reason alone"
+            )
             result.append(replace(group, problems=(sentence,)))
         else:
             count += number

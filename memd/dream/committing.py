@@ -14,7 +14,7 @@ from memd.base.errors import MemdError
 from memd.base.names import INDEX
 from memd.base.text import decode, sha256
 from memd.base.values import Draft, Effect, FileEdit, Header, Reasoned, Tree
-from memd.dream.values import DirectorySize, DreamReport, Group, Wanted, problems_of
+from memd.dream.values import DirectorySize, DreamReport, Group, Merge, Wanted, problems_of
 from memd.state.database import Cursor
 from memd.state.jobs import job_completed
 from memd.state.logs import log_distilled
@@ -79,6 +79,7 @@ class Committing:
 
     def _completed(self, good: Sequence[Group], left: tuple[Reasoned, ...]) -> DreamReport:
         """Return the report with what the good groups did."""
+        gone = [each for group in good for each in group.removals.items()]
         written = [
             (edit.path, group.before.get(edit.path) is None)
             for group in good
@@ -89,8 +90,8 @@ class Committing:
             self.report,
             created=tuple(path for path, is_new in written if is_new),
             changed=tuple(path for path, is_new in written if not is_new),
-            merged=tuple(merge for group in good for merge in group.merged),
-            removed=tuple(removal for group in good for removal in group.removed),
+            merged=tuple(Merge(why.into, path) for path, why in gone if why.into),
+            removed=tuple(Reasoned(path, why.reason) for path, why in gone if not why.into),
             left=left,
             listed=self._wanted.listed,
             problems=problems_of(self._doubtful),
@@ -114,8 +115,8 @@ class Committing:
                 edit.content,
                 edit.base or "",
                 group.before.get(edit.path),
-                group.reasons.get(edit.path, ""),
-                next((m.into for m in group.merged if m.source == edit.path), ""),
+                group.removals[edit.path].reason if edit.path in group.removals else "",
+                group.removals[edit.path].into if edit.path in group.removals else "",
                 mtime_ns=edit.mtime_ns,
             )
             for group in self._doubtful

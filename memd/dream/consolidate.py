@@ -22,7 +22,7 @@ from memd.base.values import FileEdit, Header, MemoryFile, Reasoned, Tree
 from memd.base.yielding import yield_to_requests
 from memd.dream import joining
 from memd.dream.joining import CannotJoinError
-from memd.dream.values import TAKEN_BACK, Group, Merge, Wanted, damaged
+from memd.dream.values import TAKEN_BACK, Group, Removal, Wanted, damaged
 from memd.store import index, secret
 from memd.store.memory import parse
 from memd.text.links import names, targets
@@ -102,6 +102,5 @@ def _removal(file: MemoryFile, winner: MemoryFile) -> Group:
     return Group(
         (FileEdit(path, None, file.hash),),
         {path: file.content, into: winner.content},
-        merged=(Merge(into, path),),
-        reasons={path: f"merged into {into}"},
+        removals={path: Removal(f"merged into {into}", into)},
     )

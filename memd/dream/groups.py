@@ -16,7 +16,7 @@ from memd.base.text import iso_time, sha256
 from memd.base.values import PERSONAL, FileEdit, Pointer, Reasoned, Tree
 from memd.dream import joining
 from memd.dream.sources import log_statements
-from memd.dream.values import Group, quoted
+from memd.dream.values import Group, Removal, quoted
 from memd.dream.workspace import DreamWorkspace
 from memd.store.index import own_lines, pointers
 from memd.store.memory import Memory, parse
@@ -154,7 +154,7 @@ class Night:
             yield Group(
                 (FileEdit(old, None, sha256(content)),),
                 {path: self.before[path].content for path in (old, by)},
-                reasons={old: question},
+                removals={old: Removal(question)},
                 problems=(question,),
             )
 

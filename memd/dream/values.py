@@ -26,20 +26,25 @@ class Merge(Struct, frozen=True):
     source: str
 
 
+class Removal(Struct, frozen=True):
+    """Why a memory goes: it is merged ``into`` one, ``by`` a newer one, or for the reason alone."""
+
+    reason: str
+    into: str = ""
+    by: str = ""
+
+
 class Group(Struct, frozen=True):
     """Memories that a dream changes together. They are judged, and done or not, by themselves.
 
-    ``before`` has the text of each member as the dream read it, ``None`` for no file; ``reasons``
-    say why a member goes, ``removed`` are those that go for a reason alone. ``problems`` keep the
-    group back. ``old`` and ``new`` are the texts that a second reader has to compare, both "" if
-    each sentence only moved.
+    ``before`` has the text of each member as the dream read it, ``None`` for no file; ``removals``
+    say why members go. ``problems`` keep the group back. ``old`` and ``new`` are the texts that a
+    second reader has to compare, both "" if each sentence only moved.
     """
 
     edits: tuple[FileEdit, ...]
     before: Mapping[str, bytes | None]
-    merged: tuple[Merge, ...] = ()
-    removed: tuple[Reasoned, ...] = ()
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    removals: Mapping[str, Removal] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     old: str = ""
     new: str = ""

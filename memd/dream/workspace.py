@@ -36,6 +36,7 @@ from memd.base.values import ASSISTANT, PERSON, PERSONAL, MemoryType
 from memd.dream import joining
 from memd.dream.joining import CannotJoinError
 from memd.dream.sources import Transcripts, log_statements, said_in
+from memd.dream.values import Removal
 from memd.model.port import Block
 from memd.store import memory
 from memd.store.memory import Memory, parse
@@ -116,14 +117,6 @@ def definitions() -> tuple[Block, ...]:
     """Return the tools of a dream in the shape of the Messages API, always in the same order."""
     agents = [tool for tool in tools.definitions() if tool["name"] in _AGENT_TOOLS]
     return (*agents, *copy.deepcopy(_OWN_DEFINITIONS))
-
-
-class Removal(Struct, frozen=True):
-    """Why a memory goes: it is merged ``into`` one, ``by`` a newer one, or for the reason alone."""
-
-    reason: str
-    into: str = ""
-    by: str = ""
 
 
 class Decisions(Struct):
@@ -321,7 +314,6 @@ class DreamWorkspace(Workspace):
     def _remove_for(self, name: str, removal: Removal) -> None:
         """Mark a memory as removed."""
         self._written[name] = None
-        self._reasons[name] = removal.reason
         self.decisions.removals[name] = removal
 
     def _accept_change(self, name: str, text: str, verb: str) -> ToolResult:
