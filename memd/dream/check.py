@@ -1,4 +1,4 @@
-"""Check what a dream's model chose and wrote, each group by itself. Pure.
+"""Check what a dream's model chose and wrote, each group by itself. Blocks.
 
 Three rules decide, and none of them understands a sentence:
 

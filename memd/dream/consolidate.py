@@ -1,4 +1,4 @@
-"""Consolidate memories by fixed rules, without a model. Pure.
+"""Remove exact copies of memories, without a model. Blocks.
 
 Rules of this file
 - Of memories of one type and origin with the same body one stays, byte for byte. The others go if

@@ -1,4 +1,4 @@
-"""A run of a dream's model beside the directory: which memories it changes together. Pure.
+"""A run of a dream's model beside the directory: which memories it changes together. Blocks.
 
 Memories are of one group if one is merged into the other or superseded by it, took a sentence or a
 detail from it, gained a link to it, or had one to it when it was removed.

@@ -152,9 +152,12 @@ async def test_of_two_at_once_one_decides(bench: Bench) -> None:
     async with anyio.create_task_group() as group:
         for accepts in (True, False, True, False):
             group.start_soon(decide, accepts)
-    assert sorted(ends) == ["accepted", "conflict", "conflict", "conflict"]
+    assert ends.count("conflict") == 3
+    (decided,) = set(ends) - {"conflict"}
+    assert decided in ("accepted", "rejected")  # whichever thread came first
     changes = await to_thread.run_sync(bench.store.history, bench.directory)
-    assert sum(change.by.actor is Actor.CLIENT for change in changes) == 1
+    made = sum(change.by.actor is Actor.CLIENT for change in changes)
+    assert made == (decided == "accepted")
 
 
 JUNK = st.recursive(
