@@ -32,9 +32,9 @@ _MESSAGES = "messages"  # the source of a cursor that counts messages instead of
 _MARKER_CHARACTERS = 16  # of the hash by which a cursor knows its message
 _OUTSIDE = ("web", "mcp", AGENT)  # the origins of messages that hold words from outside
 _LONG_QUOTATION = f"{BLANK}{{18,}}"
-# A quotation is searched at the ends of so many transcripts, in so many bytes of each. A model
-# may quote what was said in so many bytes before the new part.
+# A quotation is searched at the ends of so many transcripts, in so many bytes of each.
 _RECENT, _RECENT_BYTES = 4, 1024 * 1024
+_BEFORE_BYTES = 256 * 1024  # before the new part, which a model may quote
 _SPACES = 5  # a quotation with fewer is a name or a phrase and counts as the person's
 
 
@@ -174,7 +174,7 @@ def _from_transcript(
 
 def _read_before(path: str, position: int) -> tuple[Message, ...]:
     """Return the pieces just before a position in a transcript."""
-    part = reading.read(path, tail=_RECENT_BYTES, most=position)
+    part = reading.read(path, tail=_BEFORE_BYTES, most=position)
     return extended((), part.messages) if part.offset <= position else ()
 
 
