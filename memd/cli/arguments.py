@@ -71,10 +71,10 @@ EXIT_STATUS = (
     (78, "the configuration keeps it from working"),
     (130, "interrupted"),
 )
-# How argparse words the errors for an invalid choice and an invalid value.
-_INVALID_CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)")
-_INVALID_VALUE = re.compile(r"argument (\S+): invalid (\w+) value: (.*)", re.DOTALL)
-_NAME = re.compile(r"[\w.-]+")
+# How argparse words the errors for an invalid choice and value; compiled at the first use.
+_INVALID_CHOICE = r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)"
+_INVALID_VALUE = r"(?s)argument (\S+): invalid (\w+) value: (.*)"
+_NAME = r"[\w.-]+"
 USAGE = "memctl [OPTION...] COMMAND [ARGUMENT...]"
 MORE_HELP = "memctl help COMMAND says more, memctl help all lists the other commands."
 _NAME_COLUMNS = 17  # of a name in the overview
@@ -214,14 +214,14 @@ class _Parser(argparse.ArgumentParser):
         from difflib import get_close_matches  # noqa: PLC0415 - only a wrong line needs it
 
         wrong_word, valid_words = "", list[str]()
-        if match := _INVALID_CHOICE.search(message):
+        if match := re.search(_INVALID_CHOICE, message):
             metavar, wrong_word, names = match.groups()
-            valid_words = _NAME.findall(names)
+            valid_words = re.findall(_NAME, names)
             sentence = "there is no command" if metavar == "COMMAND" else f"{metavar} cannot be"
             message = f"{sentence} {wrong_word}"
             name = f"{self.prog} {wrong_word}".removeprefix("memctl ")
             _refuse_if_gone(self, name)
-        elif match := _INVALID_VALUE.search(message):
+        elif match := re.search(_INVALID_VALUE, message):
             flag, kind, value = match.groups()
             allowed = ALLOWED_VALUES.get(kind) or portable_table.ALLOWED_VALUES[kind]
             usage = self.format_usage()

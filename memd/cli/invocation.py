@@ -50,7 +50,7 @@ _OTHER_DIRECTORY = "change into another directory, or name one with --cwd"
 _LINE_COLUMNS = 76  # of a memory in the list of an error
 _MOST_LISTED = 8  # memories that have a part of a name in common
 _ALL_LISTED = "memctl list shows them all"
-_WRONG_NUMBER = re.compile(r"^(\w+): expected (?:int|float) ([<>]=) (\S+)$")
+_WRONG_NUMBER = r"^(\w+): expected (?:int|float) ([<>]=) (\S+)$"
 TAKE_OVER = "memctl restart lets what is installed take over"
 
 
@@ -173,7 +173,7 @@ class Invocation:
                 error.hint = f"{versions}: {TAKE_OVER}"
             elif isinstance(error, Invalid):  # a person gave words of a command line, no parameters
                 sentence = error.sentence.removeprefix(f"{method}: ")
-                sentence = _WRONG_NUMBER.sub(_bound_in_words, sentence)
+                sentence = re.sub(_WRONG_NUMBER, _bound_in_words, sentence)
                 raise Invalid(
                     sentence, hint=f"see memctl {self.options.run.name} --help"
                 ) from error

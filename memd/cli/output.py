@@ -22,7 +22,7 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 # Characters that move the cursor, end a line, turn the direction of text or are invisible.
 # Variation selectors are left alone, since emoji need them.
-_CONTROL = re.compile(f"[\r{CONTROLS}{SEPARATORS}{DIRECTIONS}{HIDDEN}\u200c\u200d]")
+_CONTROL = f"[\r{CONTROLS}{SEPARATORS}{DIRECTIONS}{HIDDEN}\u200c\u200d]"
 _DEFAULT_SIZE = (80, 24)  # columns and lines
 _MIN_COLUMNS = 20  # the last column of a table is never cut shorter
 _UNITS = (("KiB", 1024), ("MiB", 1024**2), ("GiB", 1024**3))
@@ -158,22 +158,22 @@ class Screen:
 # Private-use characters stand for the colour escapes until the text itself has been escaped.
 _OPEN, _CLOSE = "\ue0f0", "\ue0f1"
 # Text of memories can hold these characters too: all they can do there is to colour it.
-_PAINTED = re.compile(f"{_OPEN}({'|'.join(_STYLES.values())});|{_CLOSE}")
+_PAINTED = f"{_OPEN}({'|'.join(_STYLES.values())});|{_CLOSE}"
 
 
 def _color_codes(text: str) -> str:
     """Return a text with the marks of ``paint`` replaced by escape codes of the terminal."""
-    return _PAINTED.sub(lambda match: f"\x1b[{match[1] or '0'}m", text)
+    return re.sub(_PAINTED, lambda match: f"\x1b[{match[1] or '0'}m", text)
 
 
 def escape(text: str) -> str:
     """Return a text whose control characters are visible, as JSON would write them."""
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return re.sub(_CONTROL, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def columns(text: str) -> int:
     """Return how many columns a terminal gives a text; East Asian wide characters take two."""
-    plain = _PAINTED.sub("", text) if _OPEN in text else text
+    plain = re.sub(_PAINTED, "", text) if _OPEN in text else text
     if plain.isascii():
         return len(plain)
     from unicodedata import combining, east_asian_width  # noqa: PLC0415 - rarely needed at start-up

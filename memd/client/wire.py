@@ -5,7 +5,7 @@ It uses the standard library alone, since the command line imports it at its sta
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from memd.base.errors import MemdError
 from memd.client.errors import DaemonUnavailableError, answered
@@ -16,19 +16,21 @@ PROGRESS = "$/progress"
 CANCEL = "$/cancelRequest"
 
 
-class RpcAnswer(NamedTuple):
+class RpcAnswer:
     """The answer to a request: its id, and a result or an error."""
 
-    id: int | None
-    result: Any
-    error: MemdError | None
+    def __init__(self, request_id: int | None, result: Any, error: MemdError | None) -> None:
+        self.id = request_id
+        self.result = result
+        self.error = error
 
 
-class Notification(NamedTuple):
+class Notification:
     """A notification of the daemon, such as an event or progress."""
 
-    method: str
-    params: dict[str, Any]
+    def __init__(self, method: str, params: dict[str, Any]) -> None:
+        self.method = method
+        self.params = params
 
 
 class LineBuffer:
