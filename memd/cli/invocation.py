@@ -12,7 +12,7 @@ from memd.base import limits, places
 from memd.base.errors import Busy, Invalid, MemdError, NotFound, Refused
 from memd.base.names import SUFFIX
 from memd.cli.grammar import CHANGE_ID
-from memd.cli.output import Screen, cut
+from memd.cli.output import Screen, table
 from memd.client.errors import DaemonUnavailableError
 
 if TYPE_CHECKING:
@@ -251,13 +251,13 @@ class Invocation:
             if len(matches) == 1:
                 self.screen.note(f"{name}: {matches[0]['path']}")
         if len(matches) > 1:
-            shown = [f"{each['path']}  {each['description']}" for each in matches[:_MOST_LISTED]]
+            rows = [(each["description"], each["path"]) for each in matches[:_MOST_LISTED]]
+            shown = table(rows, _LINE_COLUMNS, cut_column=0).splitlines()
             more = (
                 [f"and {len(matches) - _MOST_LISTED} more"] if len(matches) > _MOST_LISTED else []
             )
-            lines = [cut(line, _LINE_COLUMNS) for line in (*shown, *more)]
-            sentence = f"{len(matches)} memories have {name}"
-            raise Refused(sentence, hint="\n  ".join(["say more of one of them:", *lines]))
+            hint = "\n  ".join(["say more of one of them:", *shown, *more])
+            raise Refused(f"{len(matches)} memories have {name}", hint=hint)
         return str(matches[0]["path"]) if matches else f"{name}{SUFFIX}"
 
     def no_memory(self, name: str) -> NotFound:

@@ -332,7 +332,8 @@ def following_statement(old: bytes, content: bytes) -> bytes:
     if not is_own or not is_edited or after.head is None or after.head.problem:
         return content
     fields = {"description": one_line(says, limits.INDEX_HOOK_CHARACTERS)}
-    if after.name == before.name == name_of_statement(said):
+    said_words = set(_WORD.findall(said.lower()))
+    if after.name == before.name and said_words.issuperset(after.name.split("-")):
         fields["name"] = name_of_statement(says)
     return with_fields(content, fields)
 

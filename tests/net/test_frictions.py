@@ -182,3 +182,94 @@ def test_help_is_a_screen_in_groups(own: Home) -> None:
     assert "load-prompt" not in shown
     assert len(shown.splitlines()) < 50
     assert "load-prompt" in own.memctl("help", "all").stdout
+
+
+def test_after_an_edit_the_title_has_the_new_words(project: Project) -> None:
+    """Where a memory is one sentence, name, description and index line follow an edit of it."""
+    assert project.memctl("add", "Never deploy on a Friday").returncode == 0
+    editor = project.path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i "s/^Never deploy on a Friday/Deploy on Mondays/" "$1"\n')
+    editor.chmod(0o755)
+    done = project.memctl("edit", "friday", environ={"EDITOR": str(editor)})
+    assert done.returncode == 0, done.stderr
+    (memory,) = project.call("memory.list")["memories"]
+    assert (memory["name"], memory["description"]) == ("deploy-mondays", "Deploy on Mondays")
+    assert "Friday" not in project.read("MEMORY.md")
+    assert project.memctl("undo").returncode == 0
+    assert "Never deploy on a Friday" in project.read("MEMORY.md")
+
+
+def test_a_sentence_is_not_remembered_twice(project: Project) -> None:
+    """The same sentence again is refused with the memory that has it, and changes nothing."""
+    assert project.memctl("add", "Never deploy on a Friday").returncode == 0
+    before = project.tree()
+    again = project.memctl("add", "Never deploy on a Friday")
+    assert again.returncode == 1
+    assert "never-deploy-friday" in again.stderr
+    assert project.tree() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (("Never deploy on a Friday",), "feedback"),
+        (("I", "prefer", "short", "answers"), "user"),
+        (("The runbook is at https://wiki.example/runbook",), "reference"),
+        (("The staging broker listens on port 9911",), "project"),
+        (("The staging broker listens on port 9911", "--type", "reference"), "reference"),
+        (("我喜欢简短的回答",), "user"),
+    ],
+    ids=lambda value: ascii(value)[:20],
+)
+def test_a_sentence_has_a_type(project: Project, words: tuple[str, ...], kind: str) -> None:
+    """The type of a sentence comes from what it says, unless it is given."""
+    done = project.memctl("add", *words)
+    assert done.returncode == 0, done.stderr
+    (memory,) = project.call("memory.list")["memories"]
+    assert memory["type"] == kind
+
+
+@pytest.mark.parametrize("words", [(), ("",), ("   ",), ("a.md",), ("x", "--body", "y")], ids=str)
+def test_what_is_no_memory_is_refused(project: Project, words: tuple[str, ...]) -> None:
+    """No words, empty ones, a path without a text and two texts are a wrong command line."""
+    done = project.memctl("add", *words, input="")
+    assert done.returncode == 2, done.stdout
+    assert project.call("memory.list")["memories"] == []
+
+
+def test_a_part_that_several_have_removes_nothing(known: Project) -> None:
+    """A word that two memories have is answered with both, and neither is changed."""
+    known.write("tests-of-ui.md", "x", name="ui-tests", description="Our UI tests run in a browser")
+    done = known.memctl("rm", "tests")
+    assert done.returncode == 1
+    assert "ui-tests" in done.stderr or "tests-of-ui" in done.stderr
+    assert LONG[:30] in done.stderr
+    assert len(known.call("memory.list")["memories"]) == 2
+
+
+def test_purging_a_memory_leaves_nothing_of_it(known: Project) -> None:
+    """The memory is deleted, and the history lists its changes without their texts."""
+    known.write("broker.md", "Port 9911.", description="the broker and its port")
+    done = known.memctl("rm", "--purge", "broker", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "broker.md" not in known.tree()
+    change = known.call("memory.history", path="broker.md")["changes"][-1]
+    assert "9911" not in known.memctl("show", change["id"]).stdout
+    assert known.memctl("undo", "broker").returncode != 0
+    assert "broker.md" not in known.tree()
+
+
+def test_purge_takes_one_of_two(known: Project) -> None:
+    """A memory and a pattern at once, or neither, purge nothing."""
+    for words in (("rm", "--purge"), ("rm", "--purge", "integration-tests", "--pattern", "text")):
+        done = known.memctl(*words, "--yes")
+        assert done.returncode == 2
+    assert "integration-tests" in {each["name"] for each in known.call("memory.list")["memories"]}
+
+
+def test_a_log_with_patches_has_the_texts(known: Project) -> None:
+    """The option -p prints below each change what it did, and show prints one change."""
+    shown = known.memctl("log", "-p").stdout
+    assert f"+{LONG}." in shown
+    (change,) = known.call("memory.history")["changes"]
+    assert f"+{LONG}." in known.memctl("show", change["id"]).stdout

@@ -173,14 +173,13 @@ class StatusView:
         """Return the number of projects and the first few of them."""
         projects = self._answer["projects"]
         more = f" and {len(projects) - _MAX_NAMES} more" if len(projects) > _MAX_NAMES else ""
-        folders = self._answer.get("folders") or {}
-        shown = [folders.get(directory, directory) for directory in projects[:_MAX_NAMES]]
-        names = ", ".join(map(self.place, shown))
+        names = ", ".join(map(self.place, projects[:_MAX_NAMES]))
         return f"{len(projects)}: {names}{more}" if projects else ""
 
     def place(self, directory: str) -> str:
-        """Return a directory in its short form."""
-        return output.place(directory, self._home)
+        """Return a directory in its short form, a memory directory as its project's folder."""
+        folders = self._answer.get("folders") or {}
+        return output.place(folders.get(directory, directory), self._home)
 
 
 def job_words(job: Mapping[str, Any], now: float) -> str:
