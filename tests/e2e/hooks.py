@@ -41,7 +41,8 @@ def claude_code(relay: Relay, step: Step) -> str:
     with messages_server(text("Understood.")) as server:
         extra = {**CLAUDE, "ANTHROPIC_BASE_URL": server.url}
         _converse(relay, step, server, [program("claude"), "-p"], extra)
-    return "hooks of `memctl setup`: recalled, learnt from its transcript"
+        assert "mcp__memd__search" in server.messages[-1].body.decode()
+    return "hooks of `memctl setup`: recalled, tools offered, learnt from its transcript"
 
 
 def claude_plugin(relay: Relay, step: Step) -> str:

@@ -25,6 +25,8 @@ FACT = FACTS[0]
 PROMPT_SECONDS = 0.25  # that a daemon that is gone or hangs may cost a prompt
 # What a stopped daemon may cost in all: a start, a prompt, the end of a turn and of a session.
 CONVERSATION_SECONDS = 4 * PROMPT_SECONDS
+# What Claude Code itself waits at a start with -p for a server of MCP that does not answer.
+SERVER_SECONDS = 3.0
 REMARK = "We always quote our prices in crowns."
 _OFFER = "review accept "
 
@@ -150,14 +152,21 @@ def test_a_daemon_that_goes_away_costs_recall_alone(
 def test_a_stopped_daemon_costs_a_whole_conversation_little(
     home: Home, server: MessagesServer, daemon: "subprocess.Popen[bytes]"
 ) -> None:
-    """A conversation of one prompt that finds a stopped daemon takes little longer than usual."""
+    """With a stopped daemon the hooks of a conversation cost little, and the server a wait."""
     cwd = home.project()
-    usual = [_seconds(lambda: once(home, server, cwd, "Good morning.")) for _ in range(3)]
+
+    def seconds(*options: str) -> float:
+        return median(
+            _seconds(lambda: once(home, server, cwd, "Good morning.", *options)) for _ in range(3)
+        )
+
+    usual = seconds()
     with ExitStack() as stack:
         stack.callback(os.kill, daemon.pid, signal.SIGCONT)
         os.kill(daemon.pid, signal.SIGSTOP)
-        stopped = [_seconds(lambda: once(home, server, cwd, "Good morning.")) for _ in range(3)]
-    assert median(stopped) - median(usual) <= CONVERSATION_SECONDS, (usual, stopped)
+        hooks, all_of_it = seconds("--strict-mcp-config"), seconds()
+    assert hooks - usual <= CONVERSATION_SECONDS
+    assert all_of_it - usual <= CONVERSATION_SECONDS + SERVER_SECONDS
 
 
 def _seconds(work: Callable[[], object]) -> float:

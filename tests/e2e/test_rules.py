@@ -210,7 +210,9 @@ def test_without_a_daemon_tools_run(home: Home) -> None:
     os.environ["MEMD_HOOK_NO_START"] = "1"
     try:
         with messages_server(shell(FORBIDDEN)) as server:
-            once(home, server, home.project(), "Please do it.", "--allowedTools", "Bash")
+            # Without its server of MCP, which starts a daemon.
+            alone = ("--strict-mcp-config", "--allowedTools", "Bash")
+            once(home, server, home.project(), "Please do it.", *alone)
     finally:
         del os.environ["MEMD_HOOK_NO_START"]
     assert Path(home.project(), "heron").exists()

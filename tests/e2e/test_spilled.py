@@ -58,9 +58,9 @@ def results(request: ReceivedMessage) -> list[str]:
     return [str(block["content"]) for block in blocks if block["type"] == "tool_result"]
 
 
-def searched(home: Home, server: MessagesServer) -> Turn:
+def searched(home: Home, server: MessagesServer, *options: str) -> Turn:
     """Return a turn in which the model searches; Claude Code has that tool where it is allowed."""
-    with conversation(home, server, home.project(), "--allowedTools", "Grep") as talk:
+    with conversation(home, server, home.project(), *options, "--allowedTools", "Grep") as talk:
         return talk.say("Please search the log.")
 
 
@@ -81,6 +81,7 @@ def test_without_a_daemon_results_stay(home: Home, server: MessagesServer) -> No
     with daemon_process(home) as process:
         process.kill()
         process.wait()
-        turn = searched(home, server)
+        # Without its server of MCP, which starts a daemon.
+        turn = searched(home, server, "--strict-mcp-config")
     (whole,) = results(turn.requests[-1])
     assert all(line in whole for line in LINES)
