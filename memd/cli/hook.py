@@ -3,6 +3,8 @@
 ``memctl setup`` copies this file into the user's data directory (``client/hook_file``) and has the
 client run it there through ``hook_stub.py``, ``python -I -S hook.py <client> <event> [messages]``:
 
+- ``hook.c`` does the same without Python where it was compiled, and runs this file for what is rare;
+  ``unanswered`` behind the event says that the daemon was asked in vain.
 - Only ``_socket`` is imported from outside the interpreter, nothing of memd. A test holds the
   values that are repeated here equal to memd's own.
 - There is no client logic. The daemon builds the exact text for the client and sends it as the
@@ -103,7 +105,10 @@ def deadline_seconds(event: str, environ: Environ) -> float:
 
 
 def read_input(descriptor: int, payload: bytearray) -> None:
-    """Append what a descriptor holds to ``payload``, up to a little over PAYLOAD_BYTES."""
+    """Append what a descriptor holds to ``payload``, up to a little over PAYLOAD_BYTES.
+
+    The end of a whole object is the end: some clients keep the pipe open.
+    """
     chunk = b"..."  # not empty, so that the loop begins
     while chunk and len(payload) <= PAYLOAD_BYTES:
         try:
@@ -111,6 +116,17 @@ def read_input(descriptor: int, payload: bytearray) -> None:
         except OSError:  # no standard input at all
             return
         payload += chunk
+        if chunk.rstrip().endswith(b"}") and is_whole(payload):
+            return
+
+
+def is_whole(payload: "bytes | bytearray") -> bool:
+    """Return whether the JSON object with which a payload begins has ended."""
+    if not payload.lstrip().startswith(b"{"):
+        return False
+    pieces = payload.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+    outside = b"".join(pieces[::2])  # of strings
+    return len(pieces) % 2 == 1 and outside.count(b"{") == outside.count(b"}")
 
 
 def hook_request(client: str, event: str, payload: bytes, environ: Environ, first: str) -> bytes:
@@ -202,7 +218,7 @@ def start_daemon(state: bytes, environ: Environ, now: float) -> int:
 def interpreter(folder: bytes) -> bytes:
     """Return the path of the Python that has memd, by this folder's link, else the running one."""
     try:
-        python = posix.readlink(folder + b"/python")
+        python = posix.readlink(folder + b"/interpreter")
         posix.stat(python)
     except OSError:
         return sys.executable.encode(errors="surrogateescape")
@@ -386,8 +402,9 @@ def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a
             read_input(0, payload)
             if spoolable:
                 _signal.setitimer(_signal.ITIMER_REAL, seconds)
-            with_messages = "messages" in more
-            body = send_event(client, event, path, environ, bytes(payload), messages=with_messages)
+            if "unanswered" not in more:
+                given, wanted = bytes(payload), "messages" in more
+                body = send_event(client, event, path, environ, given, messages=wanted)
         except OverdueError:
             pass
         if spoolable and not body:

@@ -11,6 +11,8 @@ from memd.base.places import Places
 from memd.client import hook_file
 from tests.support.daemon import throw_away_home
 
+NAMES = ["hook.c", "hook.py", "hook_body.py", "interpreter", "python"]
+
 
 @pytest.fixture(name="places")
 def _places() -> Iterator[Places]:
@@ -20,16 +22,17 @@ def _places() -> Iterator[Places]:
 
 
 def test_it_is_written_and_taken_away(places: Places) -> None:
-    """A private copy and a link without a version; nothing is left behind, of others' all."""
+    """Private copies and a link without a version; nothing is left behind, of others' all."""
     hook_file.write(places)
     assert hook_file.is_current(places)
     folder = Path(places.data_dir)
-    assert sorted(os.listdir(folder)) == ["hook.py", "hook_body.py", "python"]
+    assert sorted(os.listdir(folder)) == NAMES
     for name, source in hook_file.FILES.items():
         assert (folder / name).read_bytes() == Path(source).read_bytes()
     assert (folder / "hook.py").stat().st_mode & 0o777 == 0o600
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert (folder / "python").readlink().name in {"python", "python3"}
+    assert (folder / "interpreter").readlink().name in {"python", "python3"}
+    assert os.access(folder / "python", os.X_OK)
     (folder / "other").touch()
     (folder / "__pycache__").mkdir()
     hook_file.remove(places)
@@ -47,7 +50,9 @@ def test_another_version_is_brought_up_to_date(places: Places) -> None:
     for spoil in (
         lambda: (folder / "hook.py").write_text("older"),
         (folder / "hook_body.py").unlink,
-        lambda: os.rename(folder / "elsewhere", folder / "python"),
+        (folder / "python").unlink,
+        lambda: (folder / "hook.c").write_text("older"),
+        lambda: os.rename(folder / "elsewhere", folder / "interpreter"),
         (folder / "orphaned").touch,
     ):
         hook_file.write(places)
@@ -57,7 +62,7 @@ def test_another_version_is_brought_up_to_date(places: Places) -> None:
         assert not hook_file.is_current(places)
         hook_file.refresh(places)
         assert hook_file.is_current(places)
-        assert sorted(os.listdir(folder)) == ["hook.py", "hook_body.py", "python"]
+        assert sorted(os.listdir(folder)) == NAMES
 
 
 def test_a_failed_write_leaves_the_old_file(places: Places) -> None:
@@ -69,7 +74,7 @@ def test_a_failed_write_leaves_the_old_file(places: Places) -> None:
     (hook / "full").touch()
     with pytest.raises(OSError, match="directory"):
         hook_file.write(places)
-    assert sorted(os.listdir(places.data_dir)) == ["hook.py", "hook_body.py", "python"]
+    assert sorted(os.listdir(places.data_dir)) == NAMES
     assert os.listdir(hook) == ["full"]
 
 

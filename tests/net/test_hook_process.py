@@ -20,13 +20,20 @@ HARMLESS = (0, "", "")
 
 
 class Hook:
-    """The hook that setup has put into a home's settings, and one session of a client."""
+    """The hook that setup has put into a home's settings, and one session of a client.
 
-    def __init__(self, home: Home, project: Project | None = None) -> None:
+    ``kind`` is native or python: what setup leaves with a C compiler and without one.
+    """
+
+    def __init__(self, home: Home, kind: str, project: Project | None = None) -> None:
         self.home = home
         done = home.memctl("--no-start", "setup", "claude-code", "--yes")
         assert done.returncode == 0, done.stderr
         self.folder = home.path / "h/.local/share/memd"
+        if kind == "python":
+            (self.folder / "python").unlink()
+            (self.folder / "python").symlink_to((self.folder / "interpreter").readlink())
+        assert (self.folder / "python").is_symlink() == (kind == "python")
         self.talk = Conversation(project or home.project(), "s1")
         settings = json.loads((home.claude / "settings.json").read_text())
         self.commands = {
@@ -47,23 +54,38 @@ class Hook:
         done = self.home.run(*shell, f"{before}\n{self.commands[event]}", **options)
         return done.returncode, done.stdout, done.stderr
 
+    def link(self, interpreter: str) -> None:
+        """Let the links name another interpreter."""
+        for path in (self.folder / "interpreter", self.folder / "python"):
+            if path.is_symlink():
+                path.unlink()
+                path.symlink_to(interpreter)
+
     def spooled(self) -> list[Path]:
         """Return the files of the spool, the oldest first."""
         folder = self.home.state / "spool"
         return sorted(folder.iterdir()) if folder.exists() else []
 
 
+@pytest.fixture(params=["native", "python"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Return each kind of hook; the native one where it can be compiled."""
+    if request.param == "native" and not os.path.exists("/usr/bin/cc"):
+        pytest.skip("no C compiler: /usr/bin/cc")
+    return str(request.param)
+
+
 @pytest.fixture
-def hook(own: Home) -> Hook:
+def hook(own: Home, kind: str) -> Hook:
     """Return the hook of a home without a daemon."""
-    return Hook(own)
+    return Hook(own, kind)
 
 
-def test_the_command_of_the_settings_brings_memories(own: Home) -> None:
+def test_the_command_of_the_settings_brings_memories(own: Home, kind: str) -> None:
     """With everything in place the answer is printed, in any shell of POSIX, as one object."""
     project = own.start().project()
     project.write("zebra.md", "The zebra deploy port is 7001.", description="zebra deploy port")
-    hook = Hook(own, project)
+    hook = Hook(own, kind, project)
     shells = ("/bin/sh -c", "dash -c", "bash -c", "busybox sh -c")
     for number, shell in enumerate(name for name in shells if shutil.which(name.split()[0])):
         talk = Conversation(project, f"s{number}")
@@ -110,8 +132,11 @@ BREAKAGES: tuple[tuple[str, Callable[[Path], None]], ...] = (
     ("hook.py", _closed),
     ("hook_body.py", Path.unlink),
     ("hook_body.py", _torn),
+    ("hook.c", Path.unlink),
     ("python", Path.unlink),
     ("python", _folder),
+    ("interpreter", Path.unlink),
+    ("interpreter", _broken),
     (".", shutil.rmtree),
 )
 SHORTAGES = (
@@ -298,10 +323,8 @@ def test_a_stopped_daemon_costs_no_memory(hook: Hook) -> None:
 
 def test_without_memd_the_log_says_once_how_to_remove_the_hook(hook: Hook) -> None:
     """If memd was removed first nothing is started, and memd.log names the command, one time."""
-    python = hook.folder / "python"
     base = hook.home.run(PYTHON, "-c", "import sys; print(sys.base_prefix)").stdout.strip()
-    python.unlink()
-    python.symlink_to(f"{base}/bin/python3")  # it has no memd
+    hook.link(f"{base}/bin/python3")  # it has no memd
     log = hook.home.state / "memd.log"
     for _ in range(2):
         assert hook.send("UserPromptSubmit", start=True) == HARMLESS
@@ -327,12 +350,11 @@ def _held_open(hook: Hook, event: str) -> str:
 
 
 @pytest.mark.full
-@differs("7.3", "the hook waits for the end of its input until its deadline")
-def test_a_payload_counts_as_soon_as_it_is_whole(own: Home) -> None:
+def test_a_payload_counts_as_soon_as_it_is_whole(own: Home, kind: str) -> None:
     """A client that keeps the pipe open gets its answer all the same."""
     project = own.start().project()
     project.write("zebra.md", "The zebra deploy port is 7001.", description="zebra deploy port")
-    assert "7001" in _held_open(Hook(own, project), "UserPromptSubmit")
+    assert "7001" in _held_open(Hook(own, kind, project), "UserPromptSubmit")
 
 
 @pytest.mark.full

@@ -101,10 +101,8 @@ def _problems(client: ClientRow, set_up: str, places: Places) -> Iterator[tuple[
         yield f"{client.parts[0].path} is {set_up}: it is not all that this memd writes", ""
     if not client.has_hooks:
         return
-    # A link that the set-up made: hooks run this interpreter, whatever PATH says.
-    python = f"{places.data_dir}/python"
-    if os.path.lexists(python) and not os.path.exists(python):
-        yield f"the Python of the hook is gone: {os.readlink(python)}", ""
+    if python := hook_file.lost_interpreter(places):
+        yield f"the Python of the hook is gone: {python}", ""
     elif set_up == INSTALLED and not hook_file.is_current(places):
         yield f"{hook_file.hook_path(places)} is missing or another version's", ""
     for switch in client.switches:

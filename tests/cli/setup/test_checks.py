@@ -45,7 +45,7 @@ def test_the_doctor_names_what_keeps_hooks_from_running(home: Home) -> None:
         "memd's plugin memd@y is enabled, and its settings have the hooks too",
         "claude-mem@x remembers here as well",
     ]
-    link = f"{home.places.data_dir}/python"
+    link = f"{home.places.data_dir}/interpreter"
     os.unlink(link)
     os.symlink("/gone/python", link)
     assert "the Python of the hook is gone: /gone/python" in [row["detail"] for row in rows(home)]
