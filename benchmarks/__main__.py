@@ -2,7 +2,8 @@
 
 ``python -m benchmarks [PART...] [--sizes N,N...]``: ``calls`` (start, memory, and what the main
 calls take, in calls of ``hello``, for each number of memories), ``hook`` (each event as a client
-runs it, with memd at rest, hung and absent, beside a shell that starts Python to do nothing) and
+runs it, with memd at rest, hung and absent, beside a shell that starts Python to do nothing; the
+process of each kind of hook without the shell; a turn's three hooks) and
 ``commands`` (memctl's processor time beside a Python that does nothing). Machines are noisy: the
 ratios mean more than the milliseconds, and nothing here fails.
 """
@@ -12,11 +13,14 @@ import json
 import os
 import resource
 import signal
+import socket
 import statistics
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -32,10 +36,16 @@ ROUNDS = 200
 HOOK_MEMORIES, HOOK_ROUNDS = 1_000, 40
 COMMAND_MEMORIES, COMMAND_ROUNDS = 200, 20
 _ADD = "memctl add SENTENCE"
+PROCESS_ROUNDS = TURNS = 20
 HUNG_ROUNDS = 10  # a bound is met the same way each time
 EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
+TURN = ("UserPromptSubmit", "PostToolUse", "Stop")
+# Programs in the hook's folder: the native hook where it was compiled, and the Python.
+KINDS = {"native": "python", "Python": "interpreter"}
 _MANY = 1_000_000  # the number of the first memory that no project has yet
 _NOTHING = f": memd; trap 'exit 0' 0; exec 2>/dev/null; {sys.executable} -I -S -c pass"
+
+_NULL = b'Content-Length: 38\r\n\r\n{"jsonrpc":"2.0","id":1,"result":null}'
 
 Times = list[float]  # in milliseconds
 
@@ -154,6 +164,8 @@ def _hook(home: Home) -> None:
     with daemon_process(home) as process:
         events(3)  # its index is made once
         row("memd at rest", HOOK_ROUNDS)
+        _hook_processes(home, cwd, questions)
+        _hook_turns(home, cwd, questions, process.pid)
         process.send_signal(signal.SIGSTOP)
         row("a daemon that hangs", HUNG_ROUNDS)
         process.send_signal(signal.SIGCONT)
@@ -161,6 +173,111 @@ def _hook(home: Home) -> None:
         f"\nhook, {HOOK_MEMORIES:,} memories; floor, a shell that starts Python: {_p50(floor):.1f}"
     )
     _print(rows)
+
+
+def _hook_processes(home: Home, cwd: str, questions: Sequence[str]) -> None:
+    """Measure a hook's process beside a Python that only imports what the Python hook imports."""
+    folder, idle = home.places.data_dir, f"{home.path}/idle.sock"
+    environ = {**home.environ, "MEMD_HOOK_NO_START": "1"}
+    bare = (f"{folder}/interpreter", "-I", "-S", "-c", "import _socket")
+    servers = {"memd": environ, "answers at once": {**environ, "MEMD_SOCKET": idle}}
+    names = [(kind, server) for server in servers for kind in KINDS]
+    floor, times = [], dict[tuple[str, ...], list[tuple[float, float]]]()
+    with _answering(idle):
+        for number in range(PROCESS_ROUNDS):
+            floor.append(_process(bare, b"", environ))
+            for kind, server in names:
+                given = _payload(home, cwd, f"{kind}-{server}-{number}", questions[number])
+                command = (f"{folder}/{KINDS[kind]}", "-I", "-S", f"{folder}/hook.py")
+                for event in EVENTS[:3]:
+                    took = _process((*command, "claude-code", event), given, servers[server])
+                    times.setdefault((kind, server, event), []).append(took)
+    processor, clock = (_p50([took[n] for took in floor]) for n in (0, 1))
+    print(f"\nprocess of a hook; floor, import _socket: {processor:.1f}, by the clock {clock:.1f}")
+    rows: list[tuple[str, ...]] = [("processor ms (in floors), by the clock; server", *EVENTS[:3])]
+    for kind, server in names:
+        cells = []
+        for event in EVENTS[:3]:
+            used, by_clock = ([t[n] for t in times[kind, server, event]] for n in (0, 1))
+            cells.append(f"{_p50(used):.1f} ({_p50(used) / processor:.2f}), {_p50(by_clock):.1f}")
+        rows.append((f"{kind}; {server}", *cells))
+    _print(rows)
+
+
+def _hook_turns(home: Home, cwd: str, questions: Sequence[str], daemon: int) -> None:
+    """Measure the hooks of a session's turns, one after the other, with the client's shell."""
+    program = Path(home.places.data_dir, "python")
+    hooks = Hooks("claude-code", hook_file.hook_path(home.places), {}).groups({})
+    heading = ("the hooks of a turn", "ms by the clock", "their processor ms", "the daemon's")
+    rows: list[tuple[str, ...]] = [heading]
+    for kind in KINDS:
+        if kind == "Python" and not program.is_symlink():
+            program.unlink()
+            program.symlink_to("interpreter")
+        times: list[tuple[float, float, float]] = []
+        for number in range(TURNS):
+            given = _payload(home, cwd, f"turns-{kind}", questions[number])
+            used, began = _processor_seconds_of(daemon), time.perf_counter()
+            processor = 0.0
+            for event in TURN:
+                command = ("/bin/sh", "-c", hooks[event]["hooks"][0]["command"])
+                processor += _process(command, given, dict(home.environ))[0]
+            took = (time.perf_counter() - began) * 1000
+            times.append((took, processor, (_processor_seconds_of(daemon) - used) * 1000))
+        rows.append((kind, *(f"{_p50([t[n] for t in times]):.1f}" for n in range(3))))
+    print()
+    _print(rows)
+
+
+def _payload(home: Home, cwd: str, session: str, prompt: str) -> bytes:
+    """Return a payload that suits each event, of a session with a transcript."""
+    path = samples.place(home.path, cwd, session)
+    samples.write(samples.NAMES[0], path, cwd=cwd, session=session)
+    place = {"session_id": session, "transcript_path": path, "cwd": cwd}
+    tool = {"tool_name": "Write", "tool_use_id": prompt, "tool_input": {"file_path": f"{cwd}/a"}}
+    return json.dumps({**place, **tool, "prompt": prompt, "source": "startup"}).encode()
+
+
+def _process(
+    command: Sequence[str], given: bytes, environ: Mapping[str, str]
+) -> tuple[float, float]:
+    """Run a program with a short input; return its processor time and its time, in ms."""
+    output, ends = os.open(os.devnull, os.O_WRONLY), os.pipe()
+    os.write(ends[1], given)
+    os.close(ends[1])
+    actions = [(os.POSIX_SPAWN_DUP2, ends[0], 0), (os.POSIX_SPAWN_DUP2, output, 1)]
+    began = time.perf_counter()
+    process = os.posix_spawn(command[0], list(command), environ, file_actions=actions)
+    _, status, used = os.wait4(process, 0)
+    took = time.perf_counter() - began
+    os.close(ends[0])
+    os.close(output)
+    assert status == 0
+    return (used.ru_utime + used.ru_stime) * 1000, took * 1000
+
+
+@contextmanager
+def _answering(path: str) -> Iterator[None]:
+    """Answer each request on a socket with null, at once."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        os.chmod(path, 0o600)
+        server.listen()
+
+        def serve() -> None:
+            while True:
+                connection, _ = server.accept()
+                with connection:
+                    if not connection.recv(1 << 20):
+                        return
+                    connection.sendall(_NULL)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield
+        with socket.socket(socket.AF_UNIX) as last:
+            last.connect(path)
+        thread.join()
 
 
 def _commands(home: Home) -> None:
@@ -189,6 +306,12 @@ def _commands(home: Home) -> None:
             *((name, f"{_p50(t):.0f}", f"{_p50(t) / floor:.2f}") for name, t in times.items()),
         ]
     )
+
+
+def _processor_seconds_of(pid: int) -> float:
+    """Return the processor time of another process, to the nanosecond of its scheduler."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
 def _processor_seconds() -> float:

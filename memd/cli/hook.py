@@ -3,8 +3,8 @@
 ``memctl setup`` copies this file into the user's data directory (``client/hook_file``) and has the
 client run it there through ``hook_stub.py``, ``python -I -S hook.py <client> <event> [messages]``:
 
-- ``hook.c`` does the same without Python where it was compiled, and runs this file for what is rare;
-  ``unanswered`` behind the event says that the daemon was asked in vain.
+- ``hook.c`` does the same without Python where it was compiled, and runs this file for what is
+  rare; ``unanswered`` behind the event says that the daemon was asked in vain.
 - Only ``_socket`` is imported from outside the interpreter, nothing of memd. A test holds the
   values that are repeated here equal to memd's own.
 - There is no client logic. The daemon builds the exact text for the client and sends it as the

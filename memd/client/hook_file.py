@@ -18,7 +18,6 @@ Rules of this file
 
 import os
 import shutil
-import subprocess
 import sys
 from contextlib import suppress
 
@@ -132,6 +131,8 @@ def remove(places: Places) -> None:
 
 def _compile(source: str, program: str) -> bool:
     """Compile the native hook; return whether it was, and runs here."""
+    import subprocess  # noqa: PLC0415 - most set-ups and starts compile nothing
+
     if sys.platform == "darwin" and not os.path.exists(_MACOS_TOOLS):
         return False
     command = [_COMPILER, "-std=c99", "-O2", "-o", program, source]

@@ -33,7 +33,7 @@ DOORS = {
     "structlog": "memd/daemon/log.py",
     "subprocess": (
         "memd/cli/commands/editing.py memd/cli/commands/page.py memd/cli/commands/service.py"
-        " memd/client/launch.py memd/model/command.py"
+        " memd/client/hook_file.py memd/client/launch.py memd/model/command.py"
     ),
     "Stemmer": "memd/text/stems.py",
     "uvicorn": "memd/server/serving.py memd/ui/serving.py",
@@ -149,7 +149,7 @@ def test_one_library_has_one_door() -> None:
 
 
 def test_the_daemon_starts_a_process_in_one_place() -> None:
-    """Only a model that is a program is a process that the daemon starts."""
+    """But for the compiler of a new hook, only a model that is a program is started."""
     starting = re.compile(
         r"open_process|run_process|posix_spawn|os\.(fork|exec|spawn|system|popen)"
     )

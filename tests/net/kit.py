@@ -77,10 +77,11 @@ class Home:
         given = {**self.environ, **(environ or {})}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, env=given, cwd=self.path, stderr=log)
-        until(self._answers, "memd answers")
+        until(self.answers, "memd answers")
         return self
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Return whether a daemon answers here."""
         with suppress(OSError), self.connect():
             return True
         assert self.process is None or self.process.poll() is None, self.log.read_text()

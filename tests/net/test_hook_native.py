@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,9 +24,7 @@ PROMPT = {"MEMD_HOOK_DEADLINE_MS": "10000"}
 PAYLOAD = json.dumps({"session_id": "s", "cwd": "/w", "prompt": 'a "b" {c} \\ \u00e4\n'}).encode()
 NULL = b'Content-Length: 38\r\n\r\n{"jsonrpc":"2.0","id":1,"result":null}'
 
-pytestmark = pytest.mark.skipif(
-    not os.path.exists(COMPILER), reason="no C compiler: /usr/bin/cc"
-)
+pytestmark = pytest.mark.skipif(not os.path.exists(COMPILER), reason="no C compiler: /usr/bin/cc")
 
 
 class Hooks:
@@ -131,7 +130,7 @@ def hooks(own: Home) -> Hooks:
     return Hooks(own)
 
 
-ENVIRONMENTS = (
+ENVIRONMENTS: tuple[Mapping[str, str], ...] = (
     {},
     {"MEMD_HOOK_DEADLINE_MS": "9"},
     {"MEMD_HOOK_DEADLINE_MS": "0300"},
@@ -158,7 +157,7 @@ EVENTS = ("SessionStart", "UserPromptSubmit", "BeforeAgent", "AfterAgent", "Stop
 
 def test_both_hooks_send_the_same_request(hooks: Hooks) -> None:
     """For each event, environment and payload the native hook sends what the Python one sends."""
-    cases = [
+    cases: list[dict[str, Any]] = [
         *({"environ": environ} for environ in ENVIRONMENTS),
         *({"payload": payload} for payload in PAYLOADS),
         *({"event": event, "environ": {}} for event in (*EVENTS, "SessionEnd", "PostToolUse")),
@@ -248,7 +247,7 @@ def test_nothing_is_sent_to_a_socket_that_others_may_open(hooks: Hooks, kind: st
             os.chmod(path, mode)
             hooks.silent(kind, "UserPromptSubmit")
             os.chmod(path, before)
-        server.setblocking(False)
+        server.settimeout(0)
         with pytest.raises(BlockingIOError):
             server.accept()
 

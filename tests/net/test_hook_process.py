@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import PYTHON, Conversation, Home, Project, as_nobody, differs, until
+from tests.net.kit import PYTHON, Conversation, Home, Project, as_nobody, until
 from tests.net.wire import SECONDS, Json
 
 PORT = "which port has the zebra deploy"
@@ -135,6 +135,7 @@ BREAKAGES: tuple[tuple[str, Callable[[Path], None]], ...] = (
     ("hook.c", Path.unlink),
     ("python", Path.unlink),
     ("python", _folder),
+    ("python", _broken),
     ("interpreter", Path.unlink),
     ("interpreter", _broken),
     (".", shutil.rmtree),
@@ -163,14 +164,6 @@ def test_whatever_of_memd_is_missing_the_prompt_goes_on(hook: Hook) -> None:
         assert hook.send("Stop", environ={"PATH": "/nowhere"}) == HARMLESS, (name, breakage)
         shutil.rmtree(hook.folder, ignore_errors=True)
         shutil.copytree(kept, hook.folder, symlinks=True)
-
-
-@pytest.mark.full
-@differs("7.3", "what another program prints in the interpreter's place is printed")
-def test_a_broken_interpreter_prints_nothing(hook: Hook) -> None:
-    """A program that prints and fails in the interpreter's place stays without effect."""
-    _broken(hook.folder / "python")
-    assert hook.send("UserPromptSubmit") == HARMLESS
 
 
 def test_whatever_the_system_lacks_the_prompt_goes_on(hook: Hook) -> None:
@@ -277,7 +270,7 @@ def test_the_first_conversation_is_learnt_from(hook: Hook) -> None:
     hook.talk.user(SAID).assistant("Noted.")
     for event in ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"):
         assert hook.send(event, start=True)[::2] == (0, ""), event
-    until(lambda: Path(hook.home.socket).exists(), "a daemon runs")
+    until(hook.home.answers, "a daemon runs")
     assert len(_learnt(hook)) == 1
 
 
@@ -296,7 +289,7 @@ def test_many_first_hooks_start_one_daemon(hook: Hook) -> None:
     for process, sent in running:
         process.communicate(sent, SECONDS)
         assert process.returncode == 0
-    until(lambda: Path(hook.home.socket).exists(), "a daemon runs")
+    until(hook.home.answers, "a daemon runs")
     _learnt(hook)
     jobs = hook.home.call("job.list", limit=1000)["jobs"]
     sessions = {job["session"] for job in jobs if job["kind"] == "extract"}

@@ -4,7 +4,8 @@ Rules of this file
 - Which events a client has, and what they mean, is in ``base.client_events``.
 - A line begins with ``: memd;``, since clients list hooks by the beginning of their lines.
 - It ends with 0 and prints nothing whatever is missing. Status 2 would block a prompt, and Python
-  ends with 2 for a missing script, a shell where it cannot fork or redirect.
+  ends with 2 for a missing script, a shell where it cannot fork or redirect. What a program prints
+  that then fails is not printed.
 - A line is memd's if it names memd's hook file, also where an older memd wrote it.
 """
 
@@ -23,6 +24,7 @@ from memd.base.client_events import EVENTS, EventKind
 MESSAGES, RULES, WAIT = "messages", "rules", "wait"
 _TIMEOUT = 3  # seconds after which a client stops a hook; the hook itself gives up earlier
 _DEADLINE = re.compile(r"\bMEMD_HOOK_DEADLINE_MS=([0-9]{1,5}) ")
+_WITH_MESSAGES = re.compile(rf'"\$h" \S+ \S+ {MESSAGES}\b')
 # Where the hook file is now, and where older versions had it: in the package.
 _HOOK_FILES = ("memd/hook.py", "memd/cli/hook.py")
 _RULE_EVENTS = ("PreToolUse", "BeforeTool")
@@ -77,7 +79,8 @@ class Hooks(Struct, frozen=True):
         words = f"{event} {MESSAGES}" if extras.get(MESSAGES) else event
         command = (
             f"trap 'exit 0' 0; exec 2>/dev/null; h={shlex.quote(self.file)}; p=${{h%hook.py}}python"
-            f'; [ -x "$p" ] || {fallback}; {deadline}"$p" -I -S "$h" {self.client} {words}; exit 0'
+            f'; [ -x "$p" ] || {fallback}; o=$({deadline}"$p" -I -S "$h" {self.client} {words})'
+            ' && printf %s "$o"; exit 0'
         )
         if self.client == "codex":  # it runs lines in the login shell, perhaps fish
             command = f"exec /bin/sh -c {shlex.quote(command)}"
@@ -105,7 +108,7 @@ def extras_of(groups: Mapping[str, list[Any]]) -> dict[str, int]:
     ]
     waits = [int(match[1]) for match in map(_DEADLINE.search, commands) if match]
     return {
-        MESSAGES: any(f" {MESSAGES}; exit 0" in command for command in commands),
+        MESSAGES: any(map(_WITH_MESSAGES.search, commands)),
         RULES: not {*_RULE_EVENTS}.isdisjoint(groups),
         WAIT: max(waits, default=0),
     }

@@ -27,19 +27,20 @@ def test_hooks_deliver_until_that_is_taken_out(home: Home, client: str) -> None:
     plain = path.read_bytes()
     shown = memctl(home, "setup", client, "--messages", "--diff")
     assert (path.read_bytes(), shown.status) == (plain, 0)
-    assert f"{event} messages; exit 0" in shown.out
+    assert f"{event} messages)" in shown.out
     assert memctl(home, "setup", client, "--messages").status == 0
     with_messages = path.read_bytes()
     (group,) = json.loads(with_messages)["hooks"][event]
     assert "matcher" not in group
-    assert group["hooks"][0]["command"].rstrip("'").endswith(f"{event} messages; exit 0")
+    line = group["hooks"][0]["command"].rstrip("'")
+    assert line.endswith(f'{event} messages) && printf %s "$o"; exit 0')
     assert "already set up" in memctl(home, "setup", client).out
     assert path.read_bytes() == with_messages
     assert "with messages" in memctl(home, "setup", client, "--status").out
     assert memctl(home, "setup", client, "--messages", "--remove").status == 0
     (group,) = json.loads(path.read_bytes())["hooks"][event]
     assert group["matcher"] == matcher
-    assert b" messages; exit 0" not in path.read_bytes()
+    assert b" messages)" not in path.read_bytes()
     assert "with messages" not in memctl(home, "setup", client, "--status").out
     memctl(home, "setup", client, "--messages")
     memctl(home, "setup", client, "--remove")

@@ -32,7 +32,7 @@ def test_tools_are_asked_about_until_that_is_taken_out(home: Home, client: str) 
     with_rules = path.read_bytes()
     ours, theirs = json.loads(with_rules)["hooks"][event]
     assert (theirs, "matcher" in ours) == (OWN, False)
-    assert f"{client} {event}; exit 0" in ours["hooks"][0]["command"]
+    assert f"{client} {event})" in ours["hooks"][0]["command"]
     assert "already set up" in memctl(home, "setup", client).out
     assert "with rules" in memctl(home, "setup", client, "--status").out
     memctl(home, "setup", client, "--messages")
