@@ -57,11 +57,13 @@ class FilePart(Struct, frozen=True):
 
     def is_foreign(self, content: bytes) -> bool:
         """Return whether something in the place of memd's part is another program's."""
-        raise NotImplementedError
+        del content
+        return False
 
     def extras(self, content: bytes) -> dict[str, int]:
-        """Return the extras that the part in a content has."""
-        raise NotImplementedError
+        """Return the extras that the part in a content has, none of what this part cannot have."""
+        del content
+        return {}
 
     def put(self, content: bytes | None, wanted: Extras) -> bytes:
         """Return the content with memd's current part; other extras than the wanted ones stay."""
@@ -223,16 +225,6 @@ class Line(FilePart, frozen=True):
     def is_in(self, content: bytes) -> bool:
         """Return whether a line of memd's is in a content."""
         return _LINE_MARK in content
-
-    def is_foreign(self, content: bytes) -> bool:
-        """Return ``False``: nothing of others can be in a line's place."""
-        del content
-        return False
-
-    def extras(self, content: bytes) -> dict[str, int]:
-        """Return nothing: a line has no extras."""
-        del content
-        return {}
 
     def put(self, content: bytes | None, wanted: Extras) -> bytes:
         """Return the content with the line at its end and without an older one."""

@@ -6,6 +6,7 @@ where something is changed: it takes 60 ms.
 
 import re
 import tomllib
+from collections.abc import Callable
 from itertools import takewhile
 from typing import Any
 
@@ -34,8 +35,6 @@ def find(text: str, path: Path) -> Any:
 
 def insert(text: str, path: Path, value: Any) -> str:
     """Return the text with a value at a table's name and a key; the table may be new."""
-    import tomlkit  # noqa: PLC0415 - see above
-
     name, key = map(str, path)
     data = parse(text)
     siblings = data.get(name, {})
@@ -43,15 +42,16 @@ def insert(text: str, path: Path, value: Any) -> str:
         raise ValueError(_NO_TABLE.format(name))  # noqa: TRY004 - a fault of the text
     if text and not text.endswith("\n"):
         text += "\n"
-    try:
-        document = tomlkit.parse(text)
-        if name not in document:  # a table that has only tables needs no line of its own
-            document[name] = tomlkit.table(is_super_table=isinstance(value, dict))
-        table: Any = document[name]
-        table[key] = value
-        new_text = document.as_string()
-    except tomlkit.exceptions.TOMLKitError as error:
-        raise ValueError(_NOT_EDITABLE) from error
+
+    def change(document: Any) -> None:
+        if name in document:
+            document[name][key] = value
+        else:
+            document[name] = {key: value}
+
+    new_text = _changed(text, change)
+    if key not in siblings:  # a table on one line may get other blanks
+        _place_of_change("".join(text.split()), "".join(new_text.split()))
     return _checked(new_text, {**data, name: {**siblings, key: value}})
 
 
@@ -60,33 +60,54 @@ def remove(text: str, path: Path) -> str:
 
     Comments and blank lines beside the value stay, also a blank line that ``insert`` made.
     """
-    import tomlkit  # noqa: PLC0415 - see above
-
     name, key = map(str, path)
     data = parse(text)
+    table = ""  # the lines of the value below its header, "" if it is none of a table
+
+    def change(document: Any) -> None:
+        nonlocal table
+        if hasattr(document[name][key], "is_super_table"):
+            table = document[name][key].as_string()
+        del document[name][key]
+
+    others = _changed(text, change)
+    if table:
+        start = text.rfind("\n", 0, _place_of_change(others, text)) + 1
+        header, _, _ = text[start : start + len(text) - len(others)].partition("\n")
+        if key not in header:  # the header of the table around it went as well
+            raise ValueError(_NOT_EDITABLE)
+        end = _END_OF_TABLE.search(table)
+        others = others[:start] + (end[0] if end else "") + others[start:]
     siblings = {other: value for other, value in data[name].items() if other != key}
+    return _checked(others, {**data, name: siblings})
+
+
+def _changed(text: str, change: Callable[[Any], None]) -> str:
+    """Return the text after a change of tomlkit's document. Raise ValueError."""
+    import tomlkit  # noqa: PLC0415 - see above
+
     try:
         document = tomlkit.parse(text)
-        table: Any = document[name]
-        removed = table[key].as_string() if isinstance(table[key], tomlkit.items.Table) else ""
-        del table[key]
-        others = document.as_string()
+        if document.as_string() == text:  # it brings parts of a list of tables together
+            change(document)
+            return document.as_string()
     except tomlkit.exceptions.TOMLKitError as error:
         raise ValueError(_NOT_EDITABLE) from error
-    if removed and (end := _END_OF_TABLE.search(removed)):
-        same_start = _same_characters(text, others)
-        if same_start + _same_characters(text[::-1], others[::-1]) < len(others):
-            raise ValueError(_NOT_EDITABLE)  # its parts stand in several places
-        place = others.rfind("\n", 0, same_start) + 1
-        others = others[:place] + end[0] + others[place:]
-    return _checked(others, {**data, name: siblings})
+    raise ValueError(_NOT_EDITABLE)
+
+
+def _place_of_change(text: str, longer: str) -> int:
+    """Return where a text has more in the other. Raise ValueError if that is in several places."""
+    start = _same_characters(text, longer)
+    if start + _same_characters(text[::-1], longer[::-1]) < len(text):
+        raise ValueError(_NOT_EDITABLE)
+    return start
 
 
 def _same_characters(text: str, other: str) -> int:
     """Return with how many equal characters two texts begin."""
-    return sum(
-        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False))
-    )
+    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False))
+    return sum(1 for _ in pairs)
 
 
 def _checked(text: str, expected: dict[str, Any]) -> str:

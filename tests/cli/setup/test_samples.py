@@ -66,6 +66,7 @@ TOML = (
     b'mcp_servers = { a = { command = "b" } } # mine\n',
     b"mcp_servers = {}\n",
     b"[[a]]\nx = 1\n[[a]]\nx = 2\n",
+    b'[mcp_servers.a]\ncommand = "b"\n[z]\n# of c\n[mcp_servers.c]\ncommand = "d"\n',
     b'x = """\n[a]\n"""\n',
     b"x = [\n  1,\n  2, # two\n]\n",
     b"[z]\n[a]\n[m]\n",
@@ -88,6 +89,7 @@ REFUSED_TOML = (
     b"a = 1\na = 2\n",
     b"a = '\xff'\n",
     b"mcp_servers = 3\n",
+    b"[[a]]\nx = 1\n[z]\n[[a]]\nx = 2\n",  # tomlkit would bring the parts of a together
     b'[mcp_servers.memd]\ncommand = "other"\n',
     b'[mcp_servers]\nmemd = "memctl"\n',
     b"a\rb = 1",
