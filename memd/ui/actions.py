@@ -1,4 +1,4 @@
-"""The changes that a person can make from a page started with ``--write``. Pure.
+"""The changes that a person can make from a page started with ``--write``.
 
 Rules of this file
 - A form's address names what is changed, encoded; its fields hold what the person wrote.
@@ -13,113 +13,92 @@ from typing import Any
 
 from msgspec import Struct
 
+from memd.base.errors import Invalid
 from memd.base.names import TEAM
 from memd.ui import texts
 from memd.ui.link import MethodCall
-from memd.ui.memory import is_editable
-from memd.ui.views import Answers, Calls, Context, PageQuery, PageView, result_or_none
+from memd.ui.views import is_editable
+from memd.ui.visit import Context, PageView, PageVisit
 
 Fields = Mapping[str, str]  # the fields of a form that was sent
-FormCall = Callable[[PageQuery, Fields], MethodCall]
-_REQUEST_BYTES = 16  # random bytes of a request id
 
 
 class Action(Struct, frozen=True):
-    """A form: its path, its call, and the view after it."""
+    """A form: its path, its call, and the view after it with the values that the view gets."""
 
     path: str
     view: str
-    call: FormCall
-    view_values: tuple[str, ...] = ("cwd",)  # the values of the address that the view gets
+    call: Callable[[PageVisit, Fields], MethodCall]
+    view_values: tuple[str, ...] = ("cwd",)
 
-    def next_address(self, query: PageQuery, result: Any) -> str:
+    def next_address(self, visit: PageVisit, result: Any) -> str:
         """Return the address of the page that follows."""
         change = result.get("change") if isinstance(result, dict) else ""
-        values = {name: query.get(name) for name in self.view_values}
+        values = {name: visit.get(name) for name in self.view_values}
         return texts.url(self.view, values, done=change or "yes")
 
 
-def _form_call(
-    method: str, *names: str, needs: tuple[str, ...] = (), optional: tuple[str, ...] = ()
-) -> FormCall:
-    """Return a function that makes a call from a page's address and a form's fields.
-
-    The address must have ``names`` and the form ``needs``; either may have ``optional``.
-    """
-
-    def call(query: PageQuery, form: Fields) -> MethodCall:
-        fields = PageQuery(form, query.now)
-        params = {name: query[name] for name in names} | {name: fields[name] for name in needs}
-        more = {name: fields.get(name) or query.get(name) for name in optional}
-        return query.project_call(method, **params, **more)
-
-    return call
+def _base(form: Fields) -> dict[str, Any]:
+    """Return the hash of the text that a form showed, and its request id. Raises Invalid."""
+    if not (form.get("base_hash") and form.get("request_id")):
+        raise Invalid("the form does not say which text it showed", hint="load its page again")
+    return {name: form[name] for name in ("base_hash", "request_id")}
 
 
-def _write(query: PageQuery, form: Fields) -> MethodCall:
+def _write(visit: PageVisit, form: Fields) -> MethodCall:
     """Return the call that writes a whole memory, with the line ends that it had."""
-    content = form.get("content", "").replace("\r\n", "\n")
+    path, content = visit["path"], form.get("content", "").replace("\r\n", "\n")
     if form.get("ends") == "crlf":
         content = content.replace("\n", "\r\n")
-    scope = "team" if query["path"].startswith(TEAM) else ""
-    base = _form_call("memory.write", "path", needs=_HASH_AND_REQUEST)(query, form)
-    return query.project_call("memory.write", **base.params, content=content, scope=scope)
+    scope = "team" if path.startswith(TEAM) else ""
+    return visit.call("memory.write", path=path, content=content, scope=scope, **_base(form))
 
 
-def _decide(query: PageQuery, form: Fields) -> MethodCall:
+def _delete(visit: PageVisit, form: Fields) -> MethodCall:
+    return visit.call("memory.delete", path=visit["path"], **_base(form))
+
+
+def _undo(visit: PageVisit, form: Fields) -> MethodCall:
+    request_id = form.get("request_id", "")
+    return visit.call("memory.undo", change=visit["change"], request_id=request_id)
+
+
+def _decide(visit: PageVisit, form: Fields) -> MethodCall:
     """Return the call that decides an item of the review, or one file of it."""
-    paths = [query.get("path")] if query.get("path") else None
-    base = _form_call("review.decide", "id", "choice", optional=_WORDS)(query, form)
-    return query.project_call("review.decide", **base.params, paths=paths)
+    params: dict[str, Any] = {name: visit[name] for name in ("id", "choice")}
+    params |= {name: form.get(name, "") for name in ("text", "type", "reason")}
+    paths = [visit["path"]] if visit.get("path") else None
+    return visit.call("review.decide", paths=paths, **params)
 
 
-_MEMORY = ("cwd", "path")  # the values that the view of a memory needs
-_REQUEST = ("request_id",)
-_HASH_AND_REQUEST = ("base_hash", "request_id")
-_WORDS = ("text", "type", "reason")
 ACTIONS = (
-    Action("write", "memory", _write, _MEMORY),
-    Action("delete", "project", _form_call("memory.delete", "path", needs=_HASH_AND_REQUEST)),
-    Action("undo", "project", _form_call("memory.undo", "change", needs=_REQUEST)),
+    Action("write", "memory", _write, ("cwd", "path")),
+    Action("delete", "project", _delete),
+    Action("undo", "project", _undo),
     Action("decide", "review", _decide),
 )
 
 
-def _edit_calls(query: PageQuery) -> Calls:
-    return {"read": query.project_call("memory.read", path=query["path"])}
-
-
-def _edit_page(_: PageQuery, answers: Answers) -> Context:
+async def _edit(visit: PageVisit) -> Context:
     """Return the memory, its line ends, and whether a form can change it."""
-    read = answers["read"]
+    memory = (await visit.ask(memory=visit.call("memory.read", path=visit["path"])))["memory"]
     return {
-        "memory": read,
-        "ends": "crlf" if "\r\n" in read["content"] else "lf",
-        "editable": is_editable(read["content"]),
-        "request_id": secrets.token_hex(_REQUEST_BYTES),
+        "memory": memory,
+        "ends": "crlf" if "\r\n" in memory["content"] else "lf",
+        "editable": is_editable(memory["content"]),
+        "request_id": secrets.token_hex(16),
     }
 
 
-def _undo_calls(query: PageQuery) -> Calls:
-    """Return the dry run of the undo, whose failure is shown."""
-    plan = query.optional_call("memory.undo", change=query["change"], dry_run=True)
-    return {"plan": plan}
-
-
-def _undo_page(_: PageQuery, answers: Answers) -> Context:
-    """Return the result of the dry run, or why it failed."""
-    plan = result_or_none(answers, "plan")
-    return {
-        "plan": plan,
-        "refused": None if plan else answers["plan"],
-        "problems": [],  # the refusal stands in the place of the plan
-        "request_id": secrets.token_hex(_REQUEST_BYTES),
-    }
+async def _confirm_undo(visit: PageVisit) -> Context:
+    """Return what the undo would do."""
+    plan = visit.call("memory.undo", change=visit["change"], dry_run=True)
+    return {**await visit.ask(plan=plan), "request_id": secrets.token_hex(16)}
 
 
 # Pages that lead to a change; they exist where the changes do.
 FORMS = (
-    PageView("edit", "Edit a memory", _edit_calls, _edit_page, tab="project"),
-    PageView("confirm-delete", "Delete a memory", _edit_calls, _edit_page, tab="project"),
-    PageView("confirm-undo", "Undo a change", _undo_calls, _undo_page, tab="project"),
+    PageView("edit", "Edit a memory", _edit),
+    PageView("confirm-delete", "Delete a memory", _edit),
+    PageView("confirm-undo", "Undo a change", _confirm_undo),
 )

@@ -9,9 +9,10 @@ Rules of this file
 """
 
 import os
+import re
 import time
+from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import tzinfo
 from functools import partial
 from http import HTTPStatus
@@ -22,29 +23,27 @@ from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memd.base.errors import Internal, MemdError
-from memd.ui.access import TOKEN_SECONDS, PageAccess, PageGate, RequestHead
+from memd.ui.access import TOKEN_SECONDS, PageAccess, RequestHead
 from memd.ui.actions import ACTIONS, FORMS, Action, Fields
 from memd.ui.link import SocketLink
 from memd.ui.pages import Pages
-from memd.ui.routes import VIEWS, frame
-from memd.ui.views import Context, PageQuery, PageView
+from memd.ui.views import VIEWS
+from memd.ui.visit import Context, PageView, PageVisit
 
-HEAD_BYTES = 32 * 1024  # of a request's line and headers
 BODY_BYTES = 256 * 1024  # of a form
-BODY_SECONDS = 15.0  # until the whole form must have come
 _LAST_SECONDS = 0.5  # for the browser to load the style of the last page
 _FIELDS = 200  # of a form
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-HEADERS = {
+_HEADERS = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -55,8 +54,10 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
+_CLOSE = {"connection": "close"}  # the rest of a refused request is not read
 _STATIC = os.path.join(os.path.dirname(__file__), "static")
 _MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_FORM_RESULT = re.compile(r"yes|c[0-9]{1,12}")  # "yes", or the id of the change that was made
 
 
 class PageOptions(Struct, frozen=True):
@@ -67,14 +68,6 @@ class PageOptions(Struct, frozen=True):
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
     zone: tzinfo | None = None  # of all times that are shown; ``None`` for this machine's
-
-
-def _page_fault(cause: str) -> Internal:
-    return Internal(
-        f"this page could not be made ({cause})",
-        hint="memctl status says whether the daemon is of another version",
-        cause=cause,
-    )
 
 
 class PageServer:
@@ -95,24 +88,19 @@ class PageServer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        head = _request_head(scope)
-        gate = PageGate.REFUSED
-        if _head_bytes(scope) <= HEAD_BYTES:
-            gate = self._access.gate(head, self._options.monotonic())
+        head, now = _request_head(scope), self._options.monotonic()
         app: ASGIApp
-        if gate is PageGate.OPEN:
-            self.last_request = self._options.monotonic()
+        if self._access.enters(head, now):
+            self.last_request = now
+            cookie = {"set-cookie": self._access.cookie}
+            app = RedirectResponse(self._access.root, HTTPStatus.SEE_OTHER, cookie)
+        elif self._access.admits(head):
+            self.last_request = now
             inner = "/" + head.path.removeprefix(self._access.root)
             scope = {**scope, "path": inner, "raw_path": inner.encode()}
             app = self._routes
-        elif gate is PageGate.ENTERED:
-            self.last_request = self._options.monotonic()
-            cookie = {"set-cookie": self._access.cookie}
-            app = RedirectResponse(self._access.root, HTTPStatus.SEE_OTHER, cookie)
-        elif gate is PageGate.METHOD:
-            app = Response(status_code=405, headers={"allow": "GET, HEAD, POST"} | _CLOSE)
         else:
-            app = Response(status_code=403, headers=_CLOSE)
+            app = Response(status_code=HTTPStatus.FORBIDDEN, headers=_CLOSE)
         await app(scope, receive, partial(_send_with_headers, send))
 
     def idle_until(self, seconds: float) -> float:
@@ -134,30 +122,27 @@ class PageServer:
 
     async def _view(self, view: PageView, request: Request) -> Response:
         """Answer the request for a view with its page, or with a page that says what failed."""
-        query = self._query(request)
+        visit = self._visit(request)
         try:
-            answers = await self._link.answers(view.calls(query))
-            answers |= await self._link.answers(view.later_calls(query, answers))
-            context = view.template_values(query, answers)
+            context = await view.context(visit)
         except MemdError as error:
-            return self._failed(view, query, error)
-        return self._page(view, query, view.template, context)
+            return self._failed(view, visit, error)
+        return self._page(view, visit, view.template, context)
 
     async def _act(self, action: Action, request: Request) -> Response:
         """Make the call of a form, and redirect to the page that follows."""
-        query = self._query(request)
+        visit = self._visit(request)
         fields = await self._form(request)
         try:
-            call = action.call(query, fields)
-            result = await self._link.call(call.method, call.params)
+            result = (await visit.ask(done=action.call(visit, fields)))["done"]
         except MemdError as error:
-            return self._failed(VIEWS[action.view], query, error, fields)
-        return RedirectResponse(action.next_address(query, result), HTTPStatus.SEE_OTHER)
+            return self._failed(VIEWS[action.view], visit, error, fields)
+        return RedirectResponse(action.next_address(visit, result), HTTPStatus.SEE_OTHER)
 
     async def _quit(self, request: Request) -> Response:
         """Answer with the last page; once it is sent, the server ends."""
         await self._form(request)
-        response = self._page(VIEWS[""], self._query(request), "ended", {"title": "Ended"})
+        response = self._page(VIEWS[""], self._visit(request), "ended", {})
         response.background = BackgroundTask(self._end)
         return response
 
@@ -167,60 +152,69 @@ class PageServer:
 
     async def _form(self, request: Request) -> Fields:
         """Return the fields of a form whose token is valid. Raises HTTPException."""
-        body, complete = bytearray(), False
-        with anyio.move_on_after(BODY_SECONDS), suppress(ClientDisconnect):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > BODY_BYTES:
-                    raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-            complete = True
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > BODY_BYTES:
+                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         try:
-            text = bytes(body).decode()
+            text = body.decode()
             pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS)
         except ValueError:
             raise HTTPException(HTTPStatus.BAD_REQUEST) from None
         fields = dict(pairs)
-        if not complete or not self._access.is_form(fields.pop("form_token", "")):
+        if not self._access.is_form(fields.pop("form_token", "")):
             raise HTTPException(HTTPStatus.FORBIDDEN)
         return fields
 
-    def _query(self, request: Request) -> PageQuery:
-        """Return the values of a request's address, and where the page was started."""
+    def _visit(self, request: Request) -> PageVisit:
+        """Return what a view gets of a request."""
         options = self._options
-        values = {**request.query_params, "here": options.here}
-        return PageQuery(values, options.clock(), options.zone)
+        values = dict(request.query_params)
+        return PageVisit(self._link, values, options.here, options.clock(), options.zone)
 
     def _failed(
-        self, view: PageView, query: PageQuery, error: MemdError, fields: Fields | None = None
+        self, view: PageView, visit: PageVisit, error: MemdError, fields: Fields | None = None
     ) -> Response:
         """Return the page that says what failed, with the fields of the form that was sent."""
         permanent = HTTPStatus.NOT_FOUND if fields is None else HTTPStatus.CONFLICT
         status = HTTPStatus.SERVICE_UNAVAILABLE if error.retryable else permanent
         context = {"sentence": error.sentence, "hint": error.hint, "fields": fields}
-        return self._page(view, query, "failed", context, status)
+        return self._page(view, visit, "failed", context, status)
 
     def _page(
-        self, view: PageView, query: PageQuery, template: str, context: Context, status: int = 200
+        self, view: PageView, visit: PageVisit, template: str, context: Context, status: int = 200
     ) -> Response:
         """Return a rendered page; ``context`` holds the values for its template."""
-        access = {"write": self._options.write, "form_token": self._access.form_token}
-        text = self._pages.render(template, {**frame(view, query), **access, **context})
+        done = visit.get("done")
+        frame = {
+            "title": view.title,
+            "path": view.path,
+            "project": visit.project,
+            "here": visit.here,
+            "values": defaultdict(str, visit.values),
+            "holds": defaultdict(int, visit.holds),
+            "problems": visit.problems,
+            "at": visit.at,
+            "done": done if _FORM_RESULT.fullmatch(done) else "",
+            "write": self._options.write,
+            "form_token": self._access.form_token,
+        }
+        text = self._pages.render(template, {**frame, **context})
         return Response(text, status, media_type="text/html")
 
     async def _refused(self, _: Request, error: Exception) -> Response:
         """Answer an HTTPException with its status and an empty body."""
-        headers = dict(getattr(error, "headers", None) or {})  # Allow
-        return Response(status_code=getattr(error, "status_code", 404), headers=headers | _CLOSE)
+        return Response(status_code=getattr(error, "status_code", 404), headers=_CLOSE)
 
     async def _fault(self, request: Request, error: Exception) -> Response:
         """Answer after an exception in our code with a page that names its class alone."""
-        fault = _page_fault(type(error).__name__)
-        response = self._failed(VIEWS[""], self._query(request), fault)
+        cause = type(error).__name__
+        hint = "memctl status says whether the daemon is of another version"
+        fault = Internal(f"this page could not be made ({cause})", hint=hint, cause=cause)
+        response = self._failed(VIEWS[""], self._visit(request), fault)
         response.status_code = HTTPStatus.INTERNAL_SERVER_ERROR
         return response
-
-
-_CLOSE = {"connection": "close"}  # the rest of a refused request is not read
 
 
 def _static(name: str, _: Request) -> Response:
@@ -240,19 +234,9 @@ def _request_head(scope: Scope) -> RequestHead:
     return RequestHead(scope["method"], path, headers)
 
 
-def _head_bytes(scope: Scope) -> int:
-    """Return the approximate size of a request's head in bytes."""
-    headers = sum(len(name) + len(value) for name, value in scope["headers"])
-    return len(scope["raw_path"]) + len(scope["query_string"]) + headers
-
-
 async def _send_with_headers(send: Send, message: Message) -> None:
     """Send a message of an answer; add the security headers to the message that begins it."""
     if message["type"] == "http.response.start":
-        headers = list(message.get("headers", ()))
-        present = {name for name, _ in headers}
-        for name, value in HEADERS.items():
-            if name.encode() not in present:
-                headers.append((name.encode(), value.encode()))
-        message = {**message, "headers": headers}
+        own = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+        message = {**message, "headers": [*message.get("headers", ()), *own]}
     await send(message)

@@ -15,7 +15,7 @@ class Pages:
     """The templates, all read at the start so that a broken one is found at once."""
 
     def __init__(self) -> None:
-        self._environment = Environment(
+        environment = Environment(
             loader=FileSystemLoader(FOLDER),
             autoescape=True,
             finalize=texts.visible,
@@ -24,15 +24,10 @@ class Pages:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._environment.globals |= {
-            "url": texts.url,
-            "size": texts.size,
-            "span": texts.span,
-            "line": texts.line,
-        }
+        helpers = (texts.url, texts.size, texts.span, texts.line, texts.counted)
+        environment.globals |= {helper.__name__: helper for helper in helpers}
         self._templates = {
-            name: self._environment.get_template(name)
-            for name in self._environment.list_templates()
+            name: environment.get_template(name) for name in environment.list_templates()
         }
 
     def render(self, name: str, context: Mapping[str, Any]) -> str:

@@ -3,8 +3,7 @@
 Rules of this file
 - It listens on 127.0.0.1 and nowhere else, while it runs and not longer.
 - A connection of another user's process is closed, if the kernel tells whose it is.
-- A connection that sends no request, or does not take its answers, ends; more than
-  ``CONNECTIONS`` at once are not served.
+- More than ``CONNECTIONS`` at once are not served.
 - It ends on SIGINT, SIGTERM and SIGHUP, on its Quit button, and once nobody has had a page open for
   a while, or used the address in time. What runs then has ``DRAIN_SECONDS``.
 - Nothing is logged: an address in a log would be a way in.
@@ -13,10 +12,8 @@ Rules of this file
 import asyncio
 import signal
 import socket
-import struct
 from collections.abc import AsyncIterable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import anyio
 import uvicorn
@@ -25,16 +22,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memd.base.errors import Refused
 from memd.ui.access import TOKEN_SECONDS, PageAccess
-from memd.ui.app import HEAD_BYTES, HEADERS, PageOptions, PageServer
+from memd.ui.app import PageOptions, PageServer
 from memd.ui.link import SocketLink
 from memd.ui.peers import is_own_peer
 
-CONNECTIONS = 32  # at once; others are closed
+CONNECTIONS = 32  # at once; others get 503
 DRAIN_SECONDS = 3  # that requests have to finish when the server ends
 IDLE_MINUTES = 30.0  # without use, after which the server ends
 _HOST = "127.0.0.1"
 _KEEP_SECONDS = 30  # that a connection may stay open between two requests
-_CHECK_SECONDS = 10.0  # between two checks of a connection
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -115,9 +111,9 @@ def _server_config(page: PageServer) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        limit_concurrency=CONNECTIONS,
         timeout_keep_alive=_KEEP_SECONDS,
         timeout_graceful_shutdown=DRAIN_SECONDS,
-        h11_max_incomplete_event_size=HEAD_BYTES,
     )
 
 
@@ -131,43 +127,11 @@ class _PageProcess(uvicorn.Server):
 
 
 class _PageConnection(H11Protocol):
-    """A connection that is closed if its peer does nothing."""
-
-    _last_check: tuple[Any, int] = (None, 0)  # the request then, and the number of unsent bytes
+    """A connection that is closed if it is another user's."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the checks, or close the connection if it is too many or another user's."""
+        """Begin, or close the connection."""
         super().connection_made(transport)
         own: tuple[str, int] = transport.get_extra_info("sockname")
-        allowed = self.client is not None and is_own_peer(self.client, own)
-        if len(self.connections) > CONNECTIONS or not allowed:
-            self._abort()
-        else:
-            self.loop.call_later(_CHECK_SECONDS, self._check)
-
-    def send_400_response(self, _: str) -> None:
-        """Answer a request that is no HTTP, with the headers of every answer."""
-        lines = [f"{name}: {value}\r\n" for name, value in HEADERS.items()]
-        head = ["HTTP/1.1 400 Bad Request\r\n", *lines, "content-length: 0\r\n"]
-        self.transport.write("".join([*head, "connection: close\r\n\r\n"]).encode())
-        self.transport.close()
-
-    def _check(self) -> None:
-        """Close the connection if since the last check it neither sent nor read anything."""
-        cycle: Any = self.cycle  # none before the first request
-        waiting = self.transport.get_write_buffer_size()
-        last_cycle, last_waiting = self._last_check
-        is_unread = 0 < last_waiting <= waiting
-        is_idle = cycle is last_cycle and (cycle is None or cycle.response_complete)
-        # With a timer uvicorn ends it; a peer that sends a head byte by byte stops the timer.
-        if is_unread or (is_idle and not waiting and self.timeout_keep_alive_task is None):
-            self._abort()
-        elif self in self.connections:
-            self._last_check = cycle, waiting
-            self.loop.call_later(_CHECK_SECONDS, self._check)
-
-    def _abort(self) -> None:
-        """Close the connection at once; the kernel drops the unread bytes as well."""
-        connection = self.transport.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.transport.abort()
+        if self.client is None or not is_own_peer(self.client, own):
+            transport.abort()

@@ -1,114 +1,238 @@
-"""The definition of a view: its calls to the daemon, and the values for its template. Pure.
+"""The nine views: what each asks the daemon, and the values for its template.
 
-In the files of views ``_x_calls`` returns the calls of the view ``x``, ``_later_x_calls`` those
-that need the answers to the first ones, and ``_x_page`` further values for its template.
+Looking changes nothing: a view calls methods that read, and a search says that nobody gets what it
+finds.
 """
 
-from collections.abc import Callable, Mapping
-from datetime import tzinfo
-from os.path import basename
+from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from memd.base.errors import Invalid
+from memd.base.names import INDEX
+from memd.base.values import MemoryType
 from memd.ui import texts
-from memd.ui.link import MethodCall, Unanswered
+from memd.ui.link import MethodCall
+from memd.ui.visit import Context, PageView, PageVisit
 
-Calls = Mapping[str, MethodCall]  # by a name of the view's own
-Answers = Mapping[str, Any]  # the results of the calls by the same names, or Unanswered
-Context = dict[str, Any]  # values for a template
-_NUMBER_DIGITS = 9  # the most digits of a number in an address
-
-
-class PageQuery(Struct, frozen=True):
-    """The values in the address of a page, and the time of its request.
-
-    ``zone`` is the person's, ``None`` for this machine's. ``now`` is in seconds since 1970.
-    """
-
-    values: Mapping[str, str]
-    now: float
-    zone: tzinfo | None = None
-
-    def __getitem__(self, name: str) -> str:
-        """Return a value that the view needs. Raises Invalid without it."""
-        if not (value := self.values.get(name, "")):
-            raise Invalid(
-                f"the address does not say which {name} is meant",
-                hint="begin at the list of projects",
-                name=name,
-            )
-        return value
-
-    def get(self, name: str) -> str:
-        """Return a value, or "" if the address has none."""
-        return self.values.get(name, "")
-
-    def number(self, name: str, least: int, most: int, default: int) -> int:
-        """Return a value as a whole number, moved within bounds; ``default`` if it is none."""
-        text = self.get(name)
-        valid = text.isascii() and text.isdecimal() and len(text) <= _NUMBER_DIGITS
-        return min(max(int(text), least), most) if valid else default
-
-    def one_of(self, name: str, *choices: str) -> str:
-        """Return a value that is one of the choices, else the first choice."""
-        return self.get(name) if self.get(name) in choices else choices[0]
-
-    @property
-    def project(self) -> Context:
-        """The directory and the name of the page's project. Raises Invalid."""
-        cwd = self["cwd"]
-        return {"cwd": cwd, "name": basename(cwd.rstrip("/")) or cwd}
-
-    def project_call(self, method: str, **params: Any) -> MethodCall:
-        """Return a method's call for the page's project; empty parameters are left out."""
-        not_empty = {name: value for name, value in params.items() if value not in (None, "")}
-        return MethodCall(method, {**not_empty, "cwd": self["cwd"]})
-
-    def optional_call(self, method: str, **params: Any) -> MethodCall:
-        """Return the call as an optional one: if it fails, the page is still shown."""
-        return replace(self.project_call(method, **params), optional=True)
-
-    def at(self, value: object) -> texts.Instant | None:
-        """Return a time for people."""
-        return texts.instant(value, self.now, self.zone)
+PAGE = 100  # the most rows of a list
+CHANGES = 20  # of a history on one page, each with its diff
+TYPES = (*MemoryType, "none")  # the filters of the list; "none" is for memories without a type
+_PROJECTS = 100  # whose memories are counted
+_HITS = 50  # of a search by words
+_JOBS = 200  # the newest jobs, among which are the dreams
+_SEARCH_MS = 2_000  # for the recall
+# The lists in a dream's result whose lengths are shown.
+_COUNTS = ("created", "changed", "merged", "removed", "left", "listed")
 
 
-def no_values(_: PageQuery, __: Answers) -> Context:
-    """Return an empty dict, for a view without further values or calls."""
-    return {}
-
-
-class PageView(Struct, frozen=True):
-    """A page: its path and title, its calls, and ``context`` for further template values."""
-
-    path: str
-    title: str
-    calls: Callable[[PageQuery], Calls]
-    context: Callable[[PageQuery, Answers], Context] = no_values
-    later_calls: Callable[[PageQuery, Answers], Calls] = no_values
-    tab: str = ""  # the part of a project that the page belongs to
-
-    @property
-    def template(self) -> str:
-        """The name of its template."""
-        return self.path or "projects"
-
-    def template_values(self, query: PageQuery, answers: Answers) -> Context:
-        """Return the template's values: the answers by name, the problems, and the context."""
-        failures = [answer for answer in answers.values() if isinstance(answer, Unanswered)]
-        return {
-            **{name: result_or_none(answers, name) for name in answers},
-            "problems": [failure for failure in failures if not failure.absent],
-            **self.context(query, answers),
+async def _projects(visit: PageVisit) -> Context:
+    """Return the projects with the number of their memories, and what waits there."""
+    status = MethodCall("status", {})
+    waiting = MethodCall("review.list", {}, optional=True)
+    answers = await visit.ask(status=status, waiting=waiting)
+    folders = {cwd: directory for directory, cwd in answers["status"]["folders"].items()}
+    if visit.here not in folders:
+        folders = {visit.here: "", **folders}
+    counting = {
+        cwd: MethodCall("memory.list", {"cwd": cwd, "limit": 1}, optional=True)
+        for cwd in list(folders)[:_PROJECTS]
+    }
+    listed = await visit.ask(**counting)
+    items = [item["project"] for item in (answers["waiting"] or {"items": ()})["items"]]
+    rows = [
+        {
+            "cwd": cwd,
+            "memories": listed[cwd]["count"] if listed.get(cwd) else None,
+            "waiting": items.count(cwd),
+            "team": directory in answers["status"]["teams"],
         }
+        for cwd, directory in folders.items()
+    ]
+    # A call fails where memory is off, and the page may be started outside of any project.
+    visit.problems.clear()
+    return {
+        "status": answers["status"],
+        "projects": [row for row in rows if folders[row["cwd"]] or row["memories"]],
+    }
 
 
-def result_or_none(answers: Answers, name: str, member: str = "") -> Any:
-    """Return a call's result or a member of it, or ``None`` if there was no call or it failed."""
-    answer = answers.get(name)
-    if answer is None or isinstance(answer, Unanswered):
-        return None
-    return answer.get(member) if member else answer
+async def _memories(visit: PageVisit) -> Context:
+    """Return a page of the project's memories, filtered by words and type."""
+    words, kind = visit.get("q"), visit.one_of("type", "", *TYPES)
+    call = visit.call(
+        "memory.list", limit=PAGE, after=visit.get("after"), contains=words, type=kind
+    )
+    return {**await visit.ask(listed=call), "types": TYPES, "q": words, "type": kind}
+
+
+async def _memory(visit: PageVisit) -> Context:
+    """Return a memory's text, where it comes from, and its history with diffs."""
+    path, whole = visit["path"], bool(visit.get("all"))
+    before = visit.get("before")
+    answers = await visit.ask(
+        memory=visit.call("memory.read", path=path, optional=True),
+        why=visit.call("memory.why", path=path, optional=path == INDEX),  # which has no origin
+        history=visit.call("memory.history", path=path, limit=CHANGES, before=before),
+    )
+    changes, why = answers["history"]["changes"], answers["why"] or {}
+    ids = [change["id"] for change in changes if change["id"]]
+    diffs = await visit.ask(
+        **{each: visit.call("memory.diff", path=path, change=each, optional=True) for each in ids}
+    )
+    content = (answers["memory"] or {}).get("content", "")
+    return {
+        **answers,
+        "changes": changes,
+        "older": changes[-1]["id"] if len(changes) == CHANGES else "",
+        "diffs": {
+            each: [texts.shown_diff(file, whole=whole) for file in (diff or {"files": ()})["files"]]
+            for each, diff in diffs.items()
+        },
+        "is_index": path == INDEX,
+        "content": content,
+        "body": texts.cut(body_of(content), whole=whole),
+        "editable": is_editable(content),
+        "writers": _writers(why),
+    }
+
+
+def _writers(why: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return who wrote a memory first and last, once where that is one change."""
+    first, last = why.get("first"), why.get("last")
+    if first and last and first["change"] == last["change"]:
+        return [("Written", first)]
+    return [(word, each) for word, each in (("First", first), ("Last", last)) if each]
+
+
+def body_of(content: str) -> str:
+    """Return a memory's text without its frontmatter."""
+    lines = content.split("\n")
+    bare = [line.rstrip("\r") for line in lines]
+    if bare[0] != "---" or "---" not in bare[1:]:
+        return content
+    return "\n".join(lines[bare.index("---", 1) + 1 :]).lstrip("\n")
+
+
+def is_editable(content: str) -> bool:
+    """Return whether a form sends a text back unchanged: browsers change or hide none of it."""
+    without_crlf = content.replace("\r\n", "")
+    mixed = "\r\n" in content and "\n" in without_crlf
+    return "\r" not in without_crlf and not mixed and texts.visible(content) == content
+
+
+async def _search(visit: PageVisit) -> Context:
+    """Return the memories that a prompt would bring, those left out with the reason, and hits."""
+    words = visit.get("q")
+    if not words:
+        await visit.ask()
+        return {"q": ""}
+    # The local ranker alone, so that the view makes no model call. Nothing is marked in the name
+    # of the session, and nothing of it is written.
+    local: dict[str, Any] = {"strategy": "local", "deadline_ms": _SEARCH_MS, "explain": True}
+    answers = await visit.ask(
+        result=visit.call("prefetch", query=words, session_id="memctl ui", **local),
+        found=visit.call("memory.search", query=words, limit=_HITS, optional=True),
+    )
+    result = answers["result"]
+    explanation = result.get("explanation") or {}
+    rows = explanation.get("rows", ())
+    hits = {hit["path"]: hit for hit in (answers["found"] or {"hits": ()})["hits"]}
+    ranked = {row["path"] for row in rows}
+    return {
+        "q": words,
+        "brought": [row for row in rows if row["kept"]],
+        "left": [row for row in rows if not row["kept"]],
+        "hits": hits,
+        "others": [hit for path, hit in hits.items() if path not in ranked],
+        "best": max((abs(row["score"]) for row in rows), default=0) or 1,
+        "explanation": explanation,
+        "skipped": (result.get("skipped") or "").replace("_", " "),
+        "note": result.get("note"),
+    }
+
+
+async def _review(visit: PageVisit) -> Context:
+    """Return the items that wait, here or in every project, each with the diffs of its files."""
+    whole = bool(visit.get("all"))
+    call = visit.call("review.list") if visit.project else MethodCall("review.list", {})
+    items = (await visit.ask(review=call))["review"]["items"]
+    shown = [
+        (item, [(file, texts.shown_diff(file, whole=whole)) for file in item["files"]])
+        for item in items
+    ]
+    return {"items": shown, "types": tuple(MemoryType)}
+
+
+async def _dreams(visit: PageVisit) -> Context:
+    """Return the state of dreaming, the changes by dreams, and dreams that changed nothing."""
+    before = visit.get("before")
+    answers = await visit.ask(
+        status=visit.call("dream.status"),
+        jobs=visit.call("job.list", limit=_JOBS),
+        history=visit.call("memory.history", actor="dream", limit=CHANGES, before=before),
+    )
+    jobs = [job for job in answers["jobs"]["jobs"] if job["kind"] == "dream"]
+    changes = answers["history"]["changes"]
+    return {
+        "status": answers["status"],
+        "changes": changes,
+        "older": changes[-1]["id"] if len(changes) == CHANGES else "",
+        "reports": {(job["result"] or {}).get("change"): _dream_report(job) for job in jobs},
+        "without": [_dream_report(job) for job in jobs if not (job["result"] or {}).get("change")],
+    }
+
+
+def _dream_report(job: Mapping[str, Any]) -> Context:
+    """Return a dream job's facts for the template, empty where its result lacks them."""
+    result = job["result"] or {}
+    names = ("engine", "dollars", "proposal", "before", "after", "said")
+    return {
+        **{name: result.get(name) for name in names},
+        "state": job["state"],
+        "ended": job["ended"] or job["created"],
+        "error": (job["error"] or {}).get("message", ""),
+        "counts": [(name, len(result[name])) for name in _COUNTS if result.get(name)],
+    }
+
+
+async def _notes(visit: PageVisit) -> Context:
+    """Return the notes of the session that the address names, or the list of all."""
+    session = visit.get("session")
+    if not session:
+        return {**await visit.ask(listed=visit.call("notes.list", limit=PAGE)), "notes": None}
+    notes = (await visit.ask(notes=visit.call("notes.read", session_id=session)))["notes"]
+    return {"notes": notes, "body": texts.cut(notes["content"], whole=bool(visit.get("all")))}
+
+
+async def _report(visit: PageVisit) -> Context:
+    """Return the report of some days, a week unless the address says another number."""
+    days = visit.number("days", 1, 365, 7)
+    where = {"cwd": visit["cwd"]} if visit.project else {}
+    return {**await visit.ask(report=MethodCall("report", {"days": days, **where})), "days": days}
+
+
+async def _health(visit: PageVisit) -> Context:
+    """Return the checks: the failed ones first, then the warnings, then the others."""
+    answers = await visit.ask(
+        doctor=MethodCall("doctor", {"cwd": visit["cwd"]} if visit.project else {}),
+        status=MethodCall("status", {}),
+        listed=MethodCall("job.list", {"limit": 20}, optional=True),
+    )
+    ranks = {"failed": 0, "warning": 1}
+    checks = sorted(answers["doctor"]["checks"], key=lambda each: ranks.get(each["state"], 2))
+    return {**answers, "checks": checks}
+
+
+VIEWS: Mapping[str, PageView] = {
+    view.path: view
+    for view in (
+        PageView("", "Projects", _projects),
+        PageView("project", "Memories", _memories),
+        PageView("memory", "Memory", _memory),
+        PageView("search", "Search", _search),
+        PageView("review", "Review", _review),
+        PageView("dreams", "Dreams", _dreams),
+        PageView("notes", "Notes of sessions", _notes),
+        PageView("report", "Report", _report),
+        PageView("health", "Health", _health),
+    )
+}

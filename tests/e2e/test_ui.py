@@ -22,8 +22,9 @@ AXE = INSTALLED / "axe-core" / "node_modules" / "axe-core" / "axe.min.js"
 HOSTILE = "<script>alert(1)</script> \u202e [x](javascript:alert(1)) " + "W" * 65_000
 KINDS = ("user", "feedback", "project", "reference")
 LOOKS = (("keyboard", "write"), ("dark",), ("narrow",), ("narrow", "dark"), ("noscript",))
-VIEWS = {"projects", "report", "health", "project", "search", "review", "dreams"}
-VIEWS |= {"notes"}
+EMPTY = {"projects", "health", "project", "report"}  # the views of a project that holds nothing
+VIEWS = EMPTY | {"memory", "search", "review", "dreams", "notes", "note"}
+WISH = "Stop summarizing what you just did at the end of every response, I can read the diff."
 
 
 def write(home: Home, count: int) -> None:
@@ -49,8 +50,13 @@ def write(home: Home, count: int) -> None:
             memory = {"path": f"said-{number}.md", "name": f"staging {number}", "body": body}
             memory |= {"description": f"How staging {number} works", "type": "feedback"}
             caller.call("memory.write", {**memory, "cwd": cwd}, timeout=120)
-        query = {"cwd": cwd, "session_id": "s", "query": "how does staging 3 work?"}
-        caller.call("prefetch", query)
+        session = {"cwd": cwd, "session_id": "s"}
+        caller.call("prefetch", {**session, "query": "how does staging 3 work?"})
+        said = [("user", WISH), ("assistant", "I will stop.")]
+        messages = [{"id": role, "role": role, "content": words} for role, words in said]
+        caller.call("extract", {**session, "messages": messages, "wait": True})
+        caller.call("notes.update", {**session, "messages": messages, "wait": True, "force": True})
+        caller.call("dream", {"cwd": cwd, "wait": True, "force": True}, timeout=300)
 
 
 @contextmanager
@@ -93,7 +99,7 @@ def test_each_view_is_sound_in_a_real_browser(count: int, look: tuple[str, ...])
     with served(count) as (home, page):
         seen = tour(home, page, count, look)
     record(count, look, seen)
-    assert set(seen["views"]) >= VIEWS
+    assert set(seen["views"]) >= (VIEWS if count else EMPTY)
     expected: dict[str, Any] = {"violations": {}, "wide": [], "shifted": {}, "unseen_focus": []}
     expected |= {"elsewhere": [], "errors": []}
     assert {name: seen[name] for name in expected} == expected

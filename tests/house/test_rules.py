@@ -25,6 +25,7 @@ DOORS = {
     "httpx2": ("memd/model/claude.py memd/model/http.py memd/model/openai.py memd/remote/link.py"),
     "jinja2": "memd/ui/pages.py",
     "jsonrpcserver": "memd/rpc/dispatch.py",
+    "markdown_it": "memd/ui/texts.py",
     "psycopg": "memd/server/postgres.py",
     "psutil": "memd/daemon/machine.py memd/model/processes.py memd/store/lock.py",
     "re2": "memd/base/regex.py",

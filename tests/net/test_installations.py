@@ -8,7 +8,7 @@ import pytest
 from tests.net.kit import PYTHON, Home
 from tests.net.wire import BIN
 
-EXTRAS = {"jinja2", "starlette", "uvicorn", "anthropic", "h11", "httpx2", "psycopg"}
+EXTRAS = {"jinja2", "markdown_it", "starlette", "uvicorn", "anthropic", "h11", "httpx2", "psycopg"}
 PAGE = "'memdir-daemon[ui]'"
 
 

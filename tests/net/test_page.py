@@ -147,8 +147,6 @@ STRANGERS: dict[str, dict[str, str]] = {
     "a name of this machine": {"host": "localhost:{port}"},
     "a name bound to the address": {"host": "evil.example:{port}"},
     "no port": {"host": "127.0.0.1"},
-    "another site": {"sec-fetch-site": "cross-site"},
-    "a frame": {"sec-fetch-site": "same-origin", "sec-fetch-dest": "iframe"},
 }
 
 
@@ -171,7 +169,6 @@ FORMS: dict[str, dict[str, str]] = {
     "another origin": {"origin": "http://evil.example"},
     "an origin by name": {"origin": "http://localhost:{port}"},
     "a null origin": {"origin": "null"},
-    "no form": {"content-type": "application/json"},
 }
 
 
@@ -207,13 +204,58 @@ def test_every_view_is_a_page_of_our_own(reader: Page) -> None:
 
 
 def test_a_memory_is_shown_with_its_history(reader: Page) -> None:
-    """The view of a memory has its text, its description and the way to its changes."""
+    """A memory's heading is its sentence; below are its text and its changes as diffs."""
     text = reader.view("memory", path=PATH).text
-    assert "The zebra broker listens on 9911." in text
-    assert "the zebra broker" in text
-    assert re.search(r">History<.*<code>c\d+</code>", text, re.DOTALL)
-    assert PATH in reader.view("search", q="zebra broker").text
-    assert PATH in reader.view("project").text
+    assert "<h1>the zebra broker</h1>" in text
+    assert "<p>The zebra broker listens on 9911.</p>" in text
+    added = "<ins>The zebra broker listens on 9911.</ins>"
+    assert re.search(rf">History<.*{added}.*<code>c\d+</code>", text, re.DOTALL)
+    for view in ("search", "project", "report"):
+        link = re.findall(rf'<a [^>]*path={PATH}">([^<]*)', reader.view(view, q="zebra").text)
+        assert link == ["the zebra broker"], view
+
+
+def test_markdown_is_rendered(project: Project, reader: Page) -> None:
+    """Headings, lists, tables, emphasis and code of a memory are elements of the page."""
+    body = "# Ports\n\n- the *broker*: `9911`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```\nx < y\n```"
+    project.write("drawn.md", body, description="how ports are given")
+    text = reader.view("memory", path="drawn.md").text
+    shown = ("<h3>Ports</h3>", "<em>broker</em>", "<code>9911</code>", "<td>2</td>", "x &lt; y")
+    assert [each for each in shown if each not in text] == []
+
+
+def test_views_that_hold_nothing_are_not_offered(home: Home, reader: Page) -> None:
+    """Search, review, dreams and notes of a project are offered once they hold something."""
+    project = home.project()
+
+    def offered() -> set[str]:
+        found = re.search(r'class="tabs".*?</nav>', reader.view(cwd=project.cwd).text, re.DOTALL)
+        return set(re.findall(r'href="(\w+)', found[0] if found else ""))
+
+    assert offered() == {"project"}
+    for path in ("one.md", "two.md"):
+        project.write(path, "The broker listens on 9911.", description="the zebra broker")
+    assert offered() == {"project", "search"}
+    project.call("dream", force=True, wait=True)
+    assert offered() == {"project", "search", "dreams"}
+    words = "Stop summarizing what you just did at the end of every response, I can read the diff."
+    talk = project.conversation().user(words).assistant("ok")
+    place = {"session_id": talk.session, "transcript_path": str(talk.path)}
+    project.call("extract", **place, wait=True)
+    project.call("notes.update", **place, wait=True, force=True)
+    assert offered() == {"project", "search", "dreams", "review", "notes"}
+
+
+def test_the_review_of_all_projects(home: Home, reader: Page) -> None:
+    """Without a project the review shows what waits in each of them, with the project's name."""
+    project = home.project()
+    words = "Please always answer in French from now on, whatever the language of my question is."
+    talk = project.conversation().user(words).assistant("ok")
+    place = {"session_id": talk.session, "transcript_path": str(talk.path)}
+    project.call("extract", **place, wait=True)
+    text = unescape(reader.request("GET", f"{reader.root}review").text)
+    assert words in text
+    assert f"review?cwd={quote(project.cwd, safe='')}" in text
 
 
 def test_the_first_view_lists_the_projects(project: Project, reader: Page) -> None:

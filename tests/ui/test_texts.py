@@ -1,7 +1,9 @@
-"""Values as a page shows them: texts and diffs."""
+"""Values as a page shows them: texts, Markdown and diffs."""
 
 import difflib
+import re
 from datetime import UTC
+from html import unescape
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -9,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.text.invisible import find
-from memd.ui import diffs, texts
-from memd.ui.memory import is_editable, split
+from memd.ui import texts
+from memd.ui.views import body_of, is_editable
 
 NOW = 1_772_539_200.0
 TEXT = st.text(
@@ -53,7 +55,7 @@ def test_an_address_carries_any_value(values: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("value", "ago"),
     [
-        (NOW, "just now"),
+        (NOW, "less than a minute ago"),
         (NOW - 120, "2 minutes ago"),
         (NOW - 3 * 3600, "3 hours ago"),
         (NOW - 86_400, "1 day ago"),
@@ -73,8 +75,15 @@ def test_what_is_no_time_is_none() -> None:
     """Null, nonsense and times beyond the calendar are no times."""
     values: tuple[object, ...] = (None, "", "soon", -1, {}, 1e300)
     assert [texts.instant(value, NOW) for value in values] == [None] * 6
-    assert [texts.size(n) for n in (0, 1023, 1024, 5 * 1024**2)] == [
-        "0 B", "1023 B", "1.0 KiB", "5.0 MiB",
+
+
+def test_numbers_have_plurals() -> None:
+    """One of a thing is singular, any other number plural, and sizes have units."""
+    assert [texts.counted(n, "memory", "memories") for n in (0, 1, 1200)] == [
+        "0 memories", "1 memory", "1,200 memories",
+    ]  # fmt: skip
+    assert [texts.size(n) for n in (0, 1, 1023, 1024, 5 * 1024**2)] == [
+        "0 bytes", "1 byte", "1,023 bytes", "1.0 KiB", "5.0 MiB",
     ]  # fmt: skip
 
 
@@ -83,39 +92,67 @@ LINES = st.lists(st.text("ab+-@ ", max_size=4), max_size=12)
 
 @given(LINES, LINES)
 def test_a_diff_tells_both_sides(old: list[str], new: list[str]) -> None:
-    """The rows have each side's lines with their numbers, whatever the lines begin with."""
+    """The rows have each side's lines, whatever the lines begin with."""
     before, after = ([f"{line}\n" for line in lines] for lines in (old, new))
     text = "".join(difflib.unified_diff(before, after, "a/x", "b/x", n=100))
-    rows = diffs.lines(text)
-    kept = [row for row in rows if row.kind in ("same", "removed")]
+    rows = texts.diff_lines(text)
     if text:
-        assert [row.text for row in kept] == old
-        assert [row.text for row in rows if row.kind in ("same", "added")] == new
-        assert [row.before for row in kept] == list(range(1, len(old) + 1))
+        assert [line for kind, line in rows if kind in ("same", "removed")] == old
+        assert [line for kind, line in rows if kind in ("same", "added")] == new
 
 
 def test_notes_of_a_diff_are_notes() -> None:
     """What a diff says beside the lines is no line of the file."""
     text = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n@@ -9 +9 @@\n c\n"
-    kinds = [(row.kind, row.text) for row in diffs.lines(text)]
-    assert kinds == [
+    assert texts.diff_lines(text) == [
         ("removed", "a"),
         ("note", "No newline at end of file"),
         ("added", "b"),
         ("note", "…"),
         ("same", "c"),
     ]
-    assert [row.kind for row in diffs.lines("--- a/x\n+++ b/x\ntoo large\n")] == ["note"]
-    assert diffs.lines("") == []
+    assert texts.diff_lines("--- a/x\n+++ b/x\ntoo large\n") == [("note", "too large")]
+    assert texts.diff_lines("") == []
 
 
 def test_a_memory_is_its_head_and_its_text() -> None:
     """Frontmatter is told apart from text; what has none is all text."""
-    assert split("---\nname: a\n---\n\ntext\n") == (["name: a"], "text\n")
-    assert split("---\r\nname: a\r\n---\r\ntext") == (["name: a"], "text")
-    assert split("text\n---\n") == ([], "text\n---\n")
-    assert split("---\nname: a\n") == ([], "---\nname: a\n")
-    assert split("") == ([], "")
+    assert body_of("---\nname: a\n---\n\ntext\n") == "text\n"
+    assert body_of("---\r\nname: a\r\n---\r\ntext") == "text"
+    assert body_of("text\n---\n") == "text\n---\n"
+    assert body_of("---\nname: a\n") == "---\nname: a\n"
+    assert body_of("") == ""
+
+
+# What Markdown and HTML are made of, and what hides.
+_PIECES = st.sampled_from([
+    "a", "<script>", "</script>", "<img", "src=x", "onerror=y>", "<!--", "-->", "<a", "href='x'>",
+    "http://e.example", "<http://e.example>", "[a](javascript:x)", "![a](http://e.example/x.png)",
+    "[a]:", "[a]", "&lt;", "&#8238;", "&#x3c;", "`", "```", "~~~", "*", "**", "_", "#", "-", ">",
+    "|", "\\", '"', "\n", " ", "\na|b\n:-|-:\n", "\u202e", "\u200b", "\x00",
+])  # fmt: skip
+_ELEMENTS = {
+    "p", "h3", "ul", "ol", "li", "em", "strong", "code", "pre", "blockquote", "hr", "br", "table",
+    "thead", "tbody", "tr", "th", "td",
+}  # fmt: skip
+_ATTRIBUTE = re.compile(r'class="language-[^"]*"|start="\d+"')
+
+
+@given(st.lists(st.one_of(_PIECES, TEXT), max_size=30))
+def test_no_markdown_acts(pieces: list[str]) -> None:
+    """Markdown becomes elements that only show: no link, picture, script or HTML of its own."""
+    html = texts.markdown("".join(pieces))
+    for name, attributes in re.findall(r"</?(\w+)([^>]*)>", html):
+        assert name in _ELEMENTS
+        assert _ATTRIBUTE.sub("", attributes).strip(" /") == ""
+    assert "<" not in re.sub(r"</?\w[^<>]*>", "", html)
+    assert find(unescape(html)) == ""
+
+
+def test_what_is_no_markdown_here_stays_as_it_is() -> None:
+    """Links, pictures, HTML and entities are shown as they were written."""
+    for text in ("[a](b.md)", "![a](b.png)", "<http://a.example>", "<b>x</b>", "&#8238;"):
+        assert unescape(texts.markdown(text)) == f"<p>{text}</p>\n"
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,9 @@ FOCUS = """() => {
 
 
 def name_of(address: str, root: str) -> str:
-    """Return which view an address shows, without what it is a view of."""
-    return re.sub(r"\W.*", "", address.removeprefix(root)) or "projects"
+    """Return which view an address shows, and no more; ``note`` is the notes of one session."""
+    name = re.sub(r"\W.*", "", address.removeprefix(root)) or "projects"
+    return "note" if name == "notes" and "session=" in address else name
 
 
 class Tour:
@@ -152,7 +153,7 @@ class Tour:
         with page.expect_navigation():
             self.keys("Enter")
         self.look("search-results", script=True)
-        for tab in ("To decide", "Dreams", "Notes"):
+        for tab in ("Dreams", "Notes", "Review"):  # the last is that of all projects
             self.enter(tab)
         if write:
             self._changes(root)
