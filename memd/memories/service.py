@@ -158,7 +158,7 @@ class Memories:
         call: Call,
         *,
         cwd: str,
-        path: str = "",
+        path: str | None = None,
         content: str | None = None,
         name: str | None = None,
         description: str | None = None,
@@ -190,7 +190,7 @@ class Memories:
         memory of that sub-agent, in the ``scope`` user, project or local (by default user).
         """
         if content is not None and body is not None:
-            raise _two_texts(path)
+            raise _two_texts(path or "a memory")
 
         def begin() -> tuple[Project, bool]:
             """Return the project, and whether an assistant's program writes by itself. Blocks."""
@@ -205,7 +205,7 @@ class Memories:
             body = text if body else body  # a statement alone makes no body
         by_person = said is None and origin == PERSON and shared is Scope.PRIVATE
         writing = Writing(
-            path,
+            path or "",
             content,
             name,
             description,
@@ -218,7 +218,7 @@ class Memories:
             by_person,
             when=when,
         )
-        if not path:
+        if path is None:
             writing = await in_thread(self._labelled, project, writing)
         if shared is Scope.TEAM:
             path = f"{TEAM}{writing.path.removeprefix(TEAM)}"

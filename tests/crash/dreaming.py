@@ -60,7 +60,7 @@ FACT = (
     "week watches the dashboards for an hour before anybody else merges to the main branch."
 )
 MEMORIES = {
-    "a.md": (FACT + " Ana knows more.", MemoryType.REFERENCE),
+    "a.md": (FACT, MemoryType.REFERENCE),
     "b.md": (FACT, MemoryType.REFERENCE),
     "p.md": ("The freeze starts Thursday.", MemoryType.PROJECT),
     "c.md": ("The cache is flushed by hand.", MemoryType.REFERENCE),

@@ -62,7 +62,7 @@ METHODS = {
     "hook.printed": "write",
     "job.wait": "read job",
     "instructions": "read cwd touched? allow?",
-    "memory.write": "write cwd path content? name? description? type? body? title? hook? when?"
+    "memory.write": "write cwd path? content? name? description? type? body? title? hook? when?"
     " base_hash? request_id? session_id? said?" + _AGENT,
     "review.list": "read cwd? kind? id? all?",
     "review.decide": "write cwd? id choice text? type? paths? reason?",

@@ -48,7 +48,7 @@ def _opened(folder: Path, prior: float | None) -> Iterator[Bench]:
     folder.mkdir()
     database = open_database(str(folder / "state.db"), SCHEMAS)
     bench = Bench(folder, database)
-    bench.write("a.md", FACT + " Ana knows more.")
+    bench.write("a.md", FACT)
     bench.write("b.md", FACT)
     bench.write("c.md", "The cache is flushed by hand.")
     if prior is not None:
