@@ -142,6 +142,7 @@ def test_only_programs_that_are_there_are_offered(own: Home) -> None:
 def test_where_no_program_is_found_it_says_so(own: Home) -> None:
     """With none of the clients on PATH setup names the programs that it looked for."""
     said = _setup(own)
+    assert "was found on PATH" in said
     assert all(program in said for program in PROGRAMS.values())
 
 
