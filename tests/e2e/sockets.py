@@ -1,4 +1,4 @@
-"""Clients of the socket: each sends the protocol's own requests in its own way."""
+"""Clients of the socket, each in its own way, and the snippets for editors and shells."""
 
 import json
 from collections.abc import Callable
@@ -69,12 +69,32 @@ def packaged(package: str, name: str) -> Run:
     return follow
 
 
+def snippet(folder: str, name: str, *arguments: str) -> Run:
+    """Return a run of a program with the snippet of a folder and the script that checks it."""
+
+    def follow(relay: Relay, step: Step) -> str:
+        given = {
+            "MEMD_CALL": str(ROOT / "clients" / "shell" / "memd-call"),
+            "MEMD_TEST_EXPECT": step.recalls.word,
+            "MEMD_TEST_SAVE": step.saves.statement,
+        }
+        run([program(name), *arguments], relay.home, given, cwd=relay.project)
+        relay.stored(step.saves)
+        return f"clients/{folder}: search, save, read, an error"
+
+    return follow
+
+
 def _lines(body: bytes) -> bytes:
     return body + b"\n"
 
 
 def _headers(body: bytes) -> bytes:
     return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def _client(name: str) -> str:
+    return str(ROOT / "clients" / name)
 
 
 def _script(name: str) -> str:
@@ -92,6 +112,9 @@ vscode_jsonrpc = scripted(
 )
 pylsp = scripted("python", f"its Endpoint: {_CALLS}", _script("pylsp.py"))
 vscode = packaged("vscode", "vscode")
-bash, zsh, fish = (packaged("shell", name) for name in ("bash", "zsh", "fish"))
-vim, emacs = packaged("vim", "vim"), packaged("emacs", "emacs")
+bash, zsh, fish = (snippet("shell", name, _script("check.sh")) for name in ("bash", "zsh", "fish"))
+_QUIET = ("-Nes", "-u", "NONE", "-i", "NONE", "--not-a-term")
+vim = snippet("vim", "vim", *_QUIET, "-S", _client("vim/memd.vim"), "-S", _script("check.vim"))
+_LOADED = ("-l", _client("emacs/memd.el"), "-l", _script("check.el"))
+emacs = snippet("emacs", "emacs", "-Q", "--batch", *_LOADED, "-f", "ert-run-tests-batch-and-exit")
 neovim, neovim7 = packaged("neovim", "nvim"), packaged("neovim", "nvim7")
