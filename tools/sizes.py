@@ -18,7 +18,7 @@ PLAN = {
     "hooks": 900,
     "methods": 600,
     "mcp": 900,
-    "ui": 2_000,
+    "ui": 1_250,
     "prompt": 400,
     "recall": 1_200,
     "extract": 2_400,

@@ -12,14 +12,11 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from datetime import tzinfo
 from functools import partial
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
 import anyio
-from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
@@ -60,26 +57,20 @@ _MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg
 _FORM_RESULT = re.compile(r"yes|c[0-9]{1,12}")  # "yes", or the id of the change that was made
 
 
-class PageOptions(Struct, frozen=True):
-    """The options of a run."""
-
-    here: str  # the working directory
-    write: bool = False  # whether a person may change memories from the page
-    clock: Callable[[], float] = time.time
-    monotonic: Callable[[], float] = time.monotonic
-    zone: tzinfo | None = None  # of all times that are shown; ``None`` for this machine's
-
-
 class PageServer:
-    """The ASGI application; ``stop`` is set when the server must end."""
+    """The ASGI application; ``stop`` is set when the server must end.
 
-    def __init__(self, link: SocketLink, access: PageAccess, options: PageOptions) -> None:
+    ``here`` is the working directory; with ``write`` a person may change memories from the page.
+    """
+
+    def __init__(self, link: SocketLink, access: PageAccess, here: str, *, write: bool) -> None:
         self._link = link
         self._access = access
-        self._options = options
+        self._here = here
+        self._write = write
         self._pages = Pages()
         self.stop = anyio.Event()
-        self.last_request = options.monotonic()  # when somebody last used the page
+        self.last_request = time.monotonic()  # when somebody last used the page
         self._routes = Starlette(
             routes=self._app_routes(),
             exception_handlers={HTTPException: self._refused, Exception: self._fault},
@@ -88,7 +79,7 @@ class PageServer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        head, now = _request_head(scope), self._options.monotonic()
+        head, now = _request_head(scope), time.monotonic()
         app: ASGIApp
         if self._access.enters(head, now):
             self.last_request = now
@@ -111,7 +102,7 @@ class PageServer:
 
     def _app_routes(self) -> list[Route]:
         """Return the routes; those that change memories exist only with ``write``."""
-        forms, actions = (FORMS, ACTIONS) if self._options.write else ((), ())
+        forms, actions = (FORMS, ACTIONS) if self._write else ((), ())
         views, files = [*VIEWS.values(), *forms], sorted(os.listdir(_STATIC))
         return [
             *(Route(f"/{view.path}", partial(self._view, view)) for view in views),
@@ -169,9 +160,7 @@ class PageServer:
 
     def _visit(self, request: Request) -> PageVisit:
         """Return what a view gets of a request."""
-        options = self._options
-        values = dict(request.query_params)
-        return PageVisit(self._link, values, options.here, options.clock(), options.zone)
+        return PageVisit(self._link, dict(request.query_params), self._here, time.time())
 
     def _failed(
         self, view: PageView, visit: PageVisit, error: MemdError, fields: Fields | None = None
@@ -197,7 +186,7 @@ class PageServer:
             "problems": visit.problems,
             "at": visit.at,
             "done": done if _FORM_RESULT.fullmatch(done) else "",
-            "write": self._options.write,
+            "write": self._write,
             "form_token": self._access.form_token,
         }
         text = self._pages.render(template, {**frame, **context})

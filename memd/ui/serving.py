@@ -12,6 +12,7 @@ Rules of this file
 import asyncio
 import signal
 import socket
+import time
 from collections.abc import AsyncIterable, Callable, Iterator
 from contextlib import contextmanager
 
@@ -22,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memd.base.errors import Refused
 from memd.ui.access import TOKEN_SECONDS, PageAccess
-from memd.ui.app import PageOptions, PageServer
+from memd.ui.app import PageServer
 from memd.ui.link import SocketLink
 from memd.ui.peers import is_own_peer
 
@@ -38,8 +39,9 @@ class Served(Struct, frozen=True):
     """The parameters of ``serve``. ``opened`` is called with the address once it is ready."""
 
     link: SocketLink
-    options: PageOptions
+    here: str
     opened: Callable[[str], None]
+    write: bool = False
     port: int = 0
     idle_minutes: float = IDLE_MINUTES
 
@@ -66,8 +68,8 @@ def serve(served: Served) -> bool:
 async def _serve(listener: socket.socket, served: Served) -> bool:
     """Serve at a listening socket until the server must end; return whether anybody entered."""
     host = f"{_HOST}:{listener.getsockname()[1]}"
-    access = PageAccess(host, served.options.monotonic())
-    page = PageServer(served.link, access, served.options)
+    access = PageAccess(host, time.monotonic())
+    page = PageServer(served.link, access, served.here, write=served.write)
     server = _PageProcess(_server_config(page))
 
     async def until_signal(signals: AsyncIterable[signal.Signals]) -> None:
@@ -79,7 +81,7 @@ async def _serve(listener: socket.socket, served: Served) -> bool:
         seconds_left = min(idle_seconds, TOKEN_SECONDS)
         while seconds_left > 0:
             await anyio.sleep(seconds_left)
-            seconds_left = page.idle_until(idle_seconds) - served.options.monotonic()
+            seconds_left = page.idle_until(idle_seconds) - time.monotonic()
         page.stop.set()
 
     async def until_stopped() -> None:

@@ -1,7 +1,6 @@
 """A visit: one request for a page, the values of its address, and what it asks the daemon."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import tzinfo
 from os.path import basename
 from typing import Any
 
@@ -17,17 +16,15 @@ _ABSENT = (-32601, 1001)  # the codes of errors: the method or the object does n
 
 
 class PageVisit(Struct):
-    """One request. ``zone`` is the person's, ``None`` for this machine's.
+    """One request. ``here`` is where the page was started, ``now`` is in seconds since 1970.
 
-    ``here`` is where the page was started, ``now`` in seconds since 1970, and ``problems`` are the
-    errors of optional calls, but for objects that are not there.
+    ``problems`` are the errors of optional calls, but for objects that are not there.
     """
 
     link: SocketLink
     values: Mapping[str, str]  # of the address
     here: str
     now: float
-    zone: tzinfo | None = None
     problems: list[MemdError] = field(default_factory=list)
     holds: Mapping[str, int] = field(default_factory=dict)  # how much each view would show
 
@@ -68,7 +65,7 @@ class PageVisit(Struct):
 
     def at(self, value: object) -> texts.Instant | None:
         """Return a time for people."""
-        return texts.instant(value, self.now, self.zone)
+        return texts.instant(value, self.now)
 
     async def ask(self, **calls: MethodCall) -> dict[str, Any]:
         """Make calls together; return their results by name, ``None`` for one that failed.

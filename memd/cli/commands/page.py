@@ -29,7 +29,6 @@ def ui(invocation: Invocation) -> None:
     """Serve the page until it ends; its address is printed once it can be opened."""
     try:
         # Imported here: they need an optional extra.
-        from memd.ui.app import PageOptions  # noqa: PLC0415
         from memd.ui.link import SocketLink  # noqa: PLC0415
         from memd.ui.serving import IDLE_MINUTES, Served, serve  # noqa: PLC0415
     except ModuleNotFoundError as error:
@@ -53,8 +52,8 @@ def ui(invocation: Invocation) -> None:
 
     link = SocketLink(socket, dict(invocation.environ))
     idle_minutes = float(options.idle or IDLE_MINUTES)
-    page = PageOptions(cwd, write=options.write)
-    if not serve(Served(link, page, show_address, options.port or 0, idle_minutes)):
+    page = Served(link, cwd, show_address, options.write, options.port or 0, idle_minutes)
+    if not serve(page):
         invocation.screen.note("nobody opened it; memctl ui gives a new address")
 
 
