@@ -6,14 +6,10 @@ memctl, so that the service is the version that the user has.
 """
 
 import os
-import plistlib
 import re
-import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from memd.base.errors import Refused
 
@@ -33,7 +29,7 @@ _WIDER_LIMITS = {
 Argv = tuple[str, ...]
 
 
-class Service(Struct, frozen=True):
+class Service(NamedTuple):
     """The unit files of one supervisor by path, and the commands to control it.
 
     ``reach_command`` succeeds if the supervisor answers, ``active_command`` if it runs memd now.
@@ -61,6 +57,8 @@ def provider(config: str) -> str:
 
 def settings_table(config: str, name: str) -> Mapping[str, Any] | None:
     """Return a table of the user's settings file, or ``None`` if there is none to be read."""
+    import tomllib  # noqa: PLC0415 - not every run needs it
+
     try:
         with open(config, "rb") as opened:
             table = tomllib.load(opened).get(name)
@@ -106,6 +104,8 @@ def systemd(
 def launchd(python: str, home: str, uid: int) -> Service:
     """Return the launch agent of macOS."""
     path = f"{home}/Library/LaunchAgents/{LABEL}.plist"
+    import plistlib  # noqa: PLC0415 - not every run needs it
+
     agent = plistlib.loads(_template(f"{LABEL}.plist"))
     # -P: a file in the working directory must not replace a module of memd.
     agent["ProgramArguments"] = [python, "-P", "-m", "memd", "serve"]

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import SequenceMatcher
 
 from memd.base.errors import Conflict, Invalid
 from memd.cli.commands.editing import edited_text
@@ -77,6 +76,8 @@ def _with_conflict_marks(ours: str, theirs: str) -> str:
     """Return both texts as one, with conflict marks around the lines that differ."""
     our_lines, their_lines = ours.splitlines(keepends=True), theirs.splitlines(keepends=True)
     start_mark, middle_mark, end_mark = _CONFLICT_MARKS
+    from difflib import SequenceMatcher  # noqa: PLC0415 - only an editor of a conflict needs it
+
     matcher = SequenceMatcher(None, our_lines, their_lines, autojunk=False)
     lines: list[str] = []
     for tag, our_start, our_end, their_start, their_end in matcher.get_opcodes():

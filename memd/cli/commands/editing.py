@@ -4,9 +4,6 @@
 """
 
 import os
-import shlex
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -53,6 +50,8 @@ def edited_text(invocation: Invocation, name: str, text: str) -> Iterator[Edited
     If the block raises MemdError, the edited text is saved in the state directory. Raises
     Refused.
     """
+    import tempfile  # noqa: PLC0415 - a review mostly opens no editor
+
     with tempfile.TemporaryDirectory(prefix="memctl-") as folder:
         draft = os.path.join(folder, name)
         original = text.encode()
@@ -75,6 +74,9 @@ def run_editor(invocation: Invocation, draft: str) -> None:
     # A person's own editor may be a program that needs no terminal; vi does.
     if command == "vi" and not invocation.surroundings.stdin.isatty():
         raise Refused(_EDITOR_FAILED.format(command, _NEEDS_TERMINAL), hint=_EDITOR_HINT)
+    import shlex  # noqa: PLC0415 - as in edited_text
+    import subprocess  # noqa: PLC0415
+
     try:
         status = subprocess.run([*shlex.split(command), draft], env=environ, check=False).returncode
     except (OSError, ValueError) as error:

@@ -6,11 +6,8 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
+from glob import escape, glob
 from typing import Any
-
-from msgspec import Struct, field
-from msgspec.structs import replace
 
 from memd.base import limits
 from memd.base.errors import Invalid, MemdError
@@ -64,14 +61,15 @@ _REMOVE_ALL = (
 _NOBODY_TO_ASK = "nobody is here to be asked; --yes removes all that memd set up"
 
 
-class SetupReport(Struct):
+class SetupReport:
     """The result for one client; ``lines`` are printed for a person."""
 
-    client: str
-    changed: bool = False
-    files: list[dict[str, Any]] = field(default_factory=list)
-    error: str = ""
-    lines: list[str] = field(default_factory=list)
+    def __init__(self, client: str) -> None:
+        self.client = client
+        self.changed = False
+        self.files: list[dict[str, Any]] = []
+        self.error = ""
+        self.lines: list[str] = []
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as ``--json`` shows it."""
@@ -404,15 +402,16 @@ def _remove_rest(invocation: Invocation) -> list[str]:
     places, screen = invocation.places, invocation.screen
     rehearses = _is_rehearsal(invocation)
     units = service.take_out(invocation, rehearses=rehearses)
-    tokens = sorted(Path(places.config).parent.glob("team-*.token"))
-    spool = [Path(places.spool)] if os.path.isdir(places.spool) else []
+    tokens = sorted(glob(f"{escape(os.path.dirname(places.config))}/team-*.token"))
+    spool = [places.spool] if os.path.isdir(places.spool) else []
     if not rehearses:
         try:
             invocation.stop()
         except MemdError as error:
             screen.note(str(error))
         for token in tokens:
-            token.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(token)
         for folder in spool:
             shutil.rmtree(folder)
     if tokens:
@@ -421,7 +420,7 @@ def _remove_rest(invocation: Invocation) -> list[str]:
         f"your memories stay, with their history in {places.state_dir} and your settings in "
         f"{os.path.dirname(places.config)}"
     )
-    return [*units, *map(str, (*spool, *tokens))]
+    return [*units, *spool, *tokens]
 
 
 def _remove_hook_if_unused(invocation: Invocation, rows: Sequence[ClientRow]) -> None:
@@ -437,8 +436,8 @@ def _with_settings_file(client: ClientRow, path: str | None) -> ClientRow:
     parts = list(client.parts)
     for index, part in enumerate(parts):
         if isinstance(part, SettingsPart):
-            parts[index] = replace(part, path=os.path.abspath(path))
-            return replace(client, parts=tuple(parts))
+            parts[index] = SettingsPart(os.path.abspath(path), part.values, part.hooks)
+            return client._replace(parts=tuple(parts))
     raise Invalid(_NO_SETTINGS.format(client.title), hint="leave --settings out")
 
 

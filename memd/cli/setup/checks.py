@@ -6,7 +6,6 @@ program such as Claude Code that runs memd's hooks or its MCP server.
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -75,6 +74,8 @@ def value(path: str, keys: jsonc.Path) -> Any:
     with suppress(ValueError, MemdError):
         text = (files.read(path) or b"").decode("utf-8-sig")
         if path.endswith(".toml"):
+            import tomllib  # noqa: PLC0415 - most files are JSON
+
             data = tomllib.loads(text)
         else:
             root = jsonc.parse(text)

@@ -7,13 +7,11 @@ import json
 import os
 import shlex
 import shutil
+import site
 import sys
-import sysconfig
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from memd.base.client_events import EventKind
 from memd.cli.setup.hooks import Hooks
@@ -30,7 +28,7 @@ _SPILL_TOOLS = "|Grep|WebFetch|mcp__.*"
 _START_ANEW = "start it anew"
 
 
-class Switch(Struct, frozen=True):
+class Switch(NamedTuple):
     """A value in a JSON or TOML file; while it equals ``off``, the client runs no hooks."""
 
     path: str
@@ -38,7 +36,7 @@ class Switch(Struct, frozen=True):
     off: bool
 
 
-class MachineFacts(Struct, frozen=True):
+class MachineFacts(NamedTuple):
     """The machine that a table is made for: the user's environment and folders, memd's programs.
 
     ``cwd`` is the project that ``doctor`` looks at. ``spills`` is the setting context.hook_spill,
@@ -73,7 +71,7 @@ class MachineFacts(Struct, frozen=True):
         return {"command": self.memctl, "args": ["mcp"]}
 
 
-class ClientRow(Struct, frozen=True):
+class ClientRow(NamedTuple):
     """One client: memd's parts of its files, and how to tell that it is installed.
 
     It is in use if its ``program`` is on PATH or its ``folder`` exists. Without ``parts`` memd's
@@ -320,7 +318,7 @@ def _plugin_files(name: str, main_file: str, target: str) -> tuple[Copy, ...]:
     The sources are in ``clients/`` of a checkout, or where the installer put data files. If there
     are none, ``main_file`` is returned with a source that does not exist, so that copying it fails.
     """
-    data = (sysconfig.get_path("data"), sysconfig.get_path("data", "posix_user"))
+    data = (sys.prefix, site.getuserbase())
     folders = (f"{_REPOSITORY}/clients", *(f"{folder}/share/memd-clients" for folder in data))
     roots = (f"{folder}/{name}" for folder in folders)
     root = next((path for path in roots if os.path.isdir(path)), "")

@@ -13,9 +13,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from memd.base.client_events import EVENTS, EventKind
 
@@ -32,7 +30,7 @@ _RULE_EVENTS = ("PreToolUse", "BeforeTool")
 Extras = Mapping[str, int]  # MESSAGES, RULES and WAIT, each with a truth value or number
 
 
-class Hooks(Struct, frozen=True):
+class Hooks(NamedTuple):
     """The hooks of one client; ``file`` is the absolute path of the hook file.
 
     ``matchers`` has a regex of tools or causes for kinds of events that are not heard of all.

@@ -16,8 +16,6 @@ from collections.abc import Container, Iterator
 from functools import lru_cache
 from typing import Any
 
-from msgspec import Struct, field
-
 Path = tuple[str | int, ...]  # keys of objects and indices of lists, from the root on
 
 _WHITE_SPACE = " \t\r\n"
@@ -45,13 +43,14 @@ class JsonShapeError(ValueError):
         super().__init__(f"{cause.format(name)} (at character {place + 1})")
 
 
-class Node(Struct):
+class Node:
     """A value with the place of its first character and the one after its last."""
 
-    start: int
-    end: int = 0
-    value: Any = None
-    children: "list[Child]" = field(default_factory=list)
+    def __init__(self, start: int, end: int = 0, value: Any = None) -> None:
+        self.start = start
+        self.end = end
+        self.value = value
+        self.children: list[Child] = []
 
     def child(self, step: str | int) -> "Child | None":
         """Return the child of a key or at an index. Raise JsonShapeError for a duplicate key."""
@@ -64,18 +63,19 @@ class Node(Struct):
         return named[0] if named else None
 
 
-class Child(Struct):
+class Child:
     """A member of an object or an item of a list, with its place in the text.
 
     ``start`` is where its key, or the item, begins; ``after`` is the end of the comma or bracket
     before it; ``comma`` is the place of the comma after it, -1 if there is none.
     """
 
-    key: str | None
-    after: int
-    start: int
-    node: Node
-    comma: int = -1
+    def __init__(self, key: str | None, after: int, start: int, node: Node) -> None:
+        self.key = key
+        self.after = after
+        self.start = start
+        self.node = node
+        self.comma = -1
 
 
 @lru_cache(maxsize=4)

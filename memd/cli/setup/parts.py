@@ -14,8 +14,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from memd.cli.setup import jsonc, toml
 from memd.cli.setup.files import file_refused
 from memd.cli.setup.hooks import MESSAGES, RULES, Extras, Hooks, extras_of, is_ours
@@ -30,10 +28,11 @@ _MESSAGES_OFF, _MESSAGES_ON = b"const MESSAGES = false\n", b"const MESSAGES = tr
 _LINE_MARK = b"# memd; memctl setup zsh --remove takes this line out"
 
 
-class FilePart(Struct, frozen=True):
+class FilePart:
     """memd's part of the file at an absolute path. All methods raise Refused for a broken file."""
 
-    path: str
+    def __init__(self, path: str) -> None:
+        self.path = path
 
     def state(self, content: bytes | None) -> str:
         """Return INSTALLED, OUTDATED, ABSENT or FOREIGN for memd's part of a content."""
@@ -74,11 +73,15 @@ class FilePart(Struct, frozen=True):
         raise NotImplementedError
 
 
-class SettingsPart(FilePart, frozen=True):
+class SettingsPart(FilePart):
     """Hooks in a JSON file, or values by their paths in a JSON or TOML file, or both."""
 
-    values: Mapping[jsonc.Path, Any] = {}
-    hooks: Hooks | None = None
+    def __init__(
+        self, path: str, values: Mapping[jsonc.Path, Any] | None = None, hooks: Hooks | None = None
+    ) -> None:
+        super().__init__(path)
+        self.values = values or {}
+        self.hooks = hooks
 
     def is_in(self, content: bytes) -> bool:
         """Return whether a part of memd's is in a content, also that of an older memd."""
@@ -181,10 +184,12 @@ class SettingsPart(FilePart, frozen=True):
         return [] if self._is_toml else [*jsonc.empty_containers(_parse_object(text))]
 
 
-class Copy(FilePart, frozen=True):
+class Copy(FilePart):
     """A file that memd copies from ``source``; a plugin may have a line that switches messages."""
 
-    source: str
+    def __init__(self, path: str, source: str) -> None:
+        super().__init__(path)
+        self.source = source
 
     def is_in(self, content: bytes) -> bool:
         """Return whether the file is memd's, whoever changed it since."""
@@ -217,10 +222,12 @@ class Copy(FilePart, frozen=True):
         return original
 
 
-class Line(FilePart, frozen=True):
+class Line(FilePart):
     """One line at the end of a person's text file, found again by its comment."""
 
-    line: str
+    def __init__(self, path: str, line: str) -> None:
+        super().__init__(path)
+        self.line = line
 
     def is_in(self, content: bytes) -> bool:
         """Return whether a line of memd's is in a content."""

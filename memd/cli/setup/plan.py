@@ -1,10 +1,8 @@
 """Plan and apply what ``memctl setup`` changes in the files of a client."""
 
-import difflib
 import os
 from contextlib import suppress
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from memd.base.errors import Refused
 from memd.cli.setup import files
@@ -21,7 +19,7 @@ from memd.cli.setup.parts import (
 )
 
 
-class ClientEdit(Struct, frozen=True):
+class ClientEdit(NamedTuple):
     """One file of a client with its bytes before and after the edit; ``None`` for no file."""
 
     part: FilePart
@@ -31,6 +29,8 @@ class ClientEdit(Struct, frozen=True):
     @property
     def diff(self) -> str:
         """The edit as a unified diff."""
+        import difflib  # noqa: PLC0415 - not every run needs it
+
         path = self.part.path
         old, new = (
             (content or b"").decode(errors="replace").splitlines(keepends=True)

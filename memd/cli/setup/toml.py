@@ -5,7 +5,6 @@ where something is changed: it takes 60 ms.
 """
 
 import re
-import tomllib
 from collections.abc import Callable
 from itertools import takewhile
 from typing import Any
@@ -20,6 +19,8 @@ _END_OF_TABLE = re.compile(r"(?:^[ \t]*(?:#[^\n]*)?\r?\n)*(?:^[ \t]*#[^\n]*)?\Z"
 
 def parse(text: str) -> dict[str, Any]:
     """Return the data of a TOML text. Raise ValueError."""
+    import tomllib  # noqa: PLC0415 - not every run needs it
+
     try:
         return tomllib.loads(text)
     except RecursionError as error:
