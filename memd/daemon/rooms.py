@@ -22,6 +22,7 @@ from memd.extract.service import Extractions
 from memd.extract.starting import ExtractionStarter
 from memd.hooks.deliveries import MessageDeliveries
 from memd.hooks.ends import TurnEnds
+from memd.hooks.notices import Notices
 from memd.hooks.sections import Sections
 from memd.hooks.service import HookAnswers
 from memd.hooks.tools import ToolUses
@@ -73,13 +74,13 @@ async def compose(core: Core, ending: anyio.Event) -> Daemon:
         callers,
         clock,
         core.priority,
-        jobs,
         recall=recall,
         suggestions=SuggestionBlocks(suggestions, clock, instructions.covered),
         sections=Sections(prompts, recall, projects),
         tools=ToolUses(rules, store, recall, contexts, projects, clock=clock),
         ends=TurnEnds(extraction_starter, session_notes, starter.consider, clock),
         deliveries=MessageDeliveries(mailboxes, clock),
+        notices=Notices(jobs, store.reading, clock),
         is_model=core.programs.runs_below,
     )
     services = (

@@ -16,20 +16,17 @@ Rules of this file
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from itertools import chain
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
 from memd.base.client_events import EVENTS, EventKind
-from memd.base.names import printable
 from memd.methods.method import hidden
 from memd.projects.switches import CLAUDE_CODE
 from memd.text import tags
 
-_MEMORIES_NAMED = 3  # in one line
 _NOT_ASKED = "this client cannot ask the person, so ask them yourself; they can run it"
 
 
@@ -61,9 +58,9 @@ class Dialect(Struct, frozen=True):
 
     ``events`` has its names of events (``base.client_events``). ``renamed`` maps its names of
     payload members to Claude Code's. ``loads_memory`` says that the client may load the memory
-    directory by itself, ``tags`` that memd's tag reaches the model, and ``notices`` that the person
-    is shown a hook's message as one line. ``late_boundary`` says that the last event of a resumed
-    session may have been a compaction; other clients send an event for it again.
+    directory by itself, and ``notices`` that the person is shown a hook's message as one line.
+    ``late_boundary`` says that the last event of a resumed session may have been a compaction;
+    other clients send an event for it again.
     ``replaces_results`` says that a hook may change a tool's result, and ``asks`` that before a
     tool runs a hook may have the person asked, not only refuse.
     """
@@ -71,7 +68,6 @@ class Dialect(Struct, frozen=True):
     events: Mapping[str, EventKind]
     renamed: Mapping[str, str] = field(default_factory=dict)
     loads_memory: bool = False
-    tags: bool = True
     notices: bool = False
     late_boundary: bool = False
     replaces_results: bool = False
@@ -90,7 +86,6 @@ DIALECTS: Mapping[str, Dialect] = {
     "codex": Dialect(EVENTS["codex"], {"turn_id": "prompt_id"}),
     "gemini": Dialect(
         EVENTS["gemini"],
-        tags=False,  # it puts the text into a tag of its own and escapes others
         notices=True,
     ),
     "opencode": Dialect(EVENTS["opencode"]),
@@ -145,19 +140,6 @@ def with_text(response: Any, old: str, new: str) -> Any:
     return new if response == old else response
 
 
-def saved_line(results: Iterable[Mapping[str, Any]]) -> str:
-    """Return one line for a person that names the memories extractions saved, "" for none."""
-    lists = [result.get(key, ()) for result in results for key in ("saved", "updated")]
-    different_paths = dict.fromkeys(chain.from_iterable(lists))  # in their order
-    paths = [printable(path) for path in different_paths]
-    if not paths:
-        return ""
-    names = ", ".join(paths[:_MEMORIES_NAMED])
-    others = len(paths) - _MEMORIES_NAMED
-    more = f" and {others} more" if others > 0 else ""
-    return f"memd saved {names}{more} (memctl undo takes the newest back)"
-
-
 def answer(
     dialect: Dialect, name: str, *texts: str, notice: str = "", response: Any = None
 ) -> dict[str, Any] | None:
@@ -168,8 +150,6 @@ def answer(
     """
     text = "\n".join(filter(None, texts))
     text = text.replace(f"{tags.CLOSE}\n{tags.OPEN}\n", "\n")  # one tag around all of them
-    if not dialect.tags:
-        text = text.removeprefix(f"{tags.OPEN}\n").removesuffix(f"\n{tags.CLOSE}")
     members = {"additionalContext": text or None, "updatedToolOutput": response}
     present = {member: value for member, value in members.items() if value is not None}
     result: dict[str, Any] = {}

@@ -46,8 +46,8 @@ class Sections:
     def of_session(self, event: HookEvent, rules_room: int) -> SessionSection:
         """Return the section of a session that starts; its client may load a part by itself.
 
-        The person's rules get ``rules_room`` UTF-16 units at most, and what the section leaves;
-        they count as given to the session. Blocks.
+        A session that goes on is shown none. The person's rules get ``rules_room`` UTF-16 units
+        at most, and what the section leaves; they count as given to the session. Blocks.
         """
         project, settings = event.project, event.settings
         environment = event.call.caller.environment
@@ -58,8 +58,8 @@ class Sections:
             section = SessionSection(shown, f"{loaded.memory_dir}/{TEAM_INDEX}", whole)
         else:
             section = SessionSection(whole, f"{loaded.memory_dir}/{INDEX}")
-        if event.payload.source in _CONTINUED:  # they are in its context already
-            return section
+        if event.payload.source in _CONTINUED:  # it has what it began with in its context
+            return SessionSection("", section.index, whole)
         room = min(UNITS, rules_room, _ROOM - quoting.units(section.text))
         rules = self._recall.own_rules(project.memory_dir, room)
         if rules.paths:

@@ -5,7 +5,7 @@ no new set-up.
 
 - The start of a session adds the memory section where the client does not load it itself, and
   otherwise only the section about the team's directory, which no client loads; and the person's own
-  rules, which count as given.
+  rules, which count as given. A session that goes on, resumed or forked, has them in its context.
 - A prompt adds the relevant memories and open suggestions, at most 9,500 characters.
 - A sub-agent's start adds its memory where the settings name a scope and its client loads none.
 - The end of a turn, a compaction and the end of a session print nothing: anything else would loop
@@ -23,7 +23,6 @@ no new set-up.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 
@@ -34,17 +33,17 @@ from msgspec.structs import replace
 from memd.base import limits
 from memd.base.client_events import EventKind
 from memd.base.clock import Clock
-from memd.base.errors import Invalid, MemdError
+from memd.base.errors import Invalid
 from memd.base.recent import Recent
 from memd.hooks import dialects
 from memd.hooks.deliveries import MessageDeliveries, Printed
 from memd.hooks.dialects import DIALECTS, Payload, answer
 from memd.hooks.ends import TurnEnds
 from memd.hooks.event import HookEvent
+from memd.hooks.notices import Notices
 from memd.hooks.sections import Sections, fit, tagged
 from memd.hooks.tools import ToolUses
 from memd.jobs.priority import RequestPriority
-from memd.jobs.service import Jobs
 from memd.methods.callers import Callers
 from memd.methods.method import forwarded, method
 from memd.recall.service import Prompt, Recall
@@ -54,14 +53,12 @@ from memd.state.ledger import Parents
 from memd.text import quoting
 from memd.transcripts.sessions import parents
 
-_REMEMBERED_EVENTS = 1024  # entries of each record by event, prompt or job
+_REMEMBERED_EVENTS = 1024  # entries of each record by event or prompt
 _SESSIONS = 64  # sessions whose memory section is held in memory, some 30 KB each
 _DEADLINE_MS = 200  # how long a hook waits unless it names a time
 _START_SECONDS = 0.2  # for suggestions at the start of a session
 _SUGGESTED_SHARE = 0.2  # of a prompt's time for suggestions, if that much is left
-_SAVED_SECONDS = 0.02  # to list saved memories; those missed are shown with the next prompt
 _NEXT_PROMPT_UNITS = 2_500  # UTF-16 units that notes leave to the prompt after a compaction
-_JOBS_SEARCHED = 20  # the newest jobs, which may have saved something
 # Events that come several times under one prompt id, and that count for sub-agents too.
 _REPEATABLE = (EventKind.TOOL_USED, EventKind.SUBAGENT_START, EventKind.SUBAGENT_END)
 _SHARE = 0.75  # of a hook's time for memd; the rest is for its start and the connection
@@ -78,7 +75,6 @@ class HookAnswers:
         callers: Callers,
         clock: Clock,
         priority: RequestPriority,
-        jobs: Jobs,
         *,
         recall: Recall,
         suggestions: SuggestionBlocks,
@@ -86,26 +82,25 @@ class HookAnswers:
         tools: ToolUses,
         ends: TurnEnds,
         deliveries: MessageDeliveries,
+        notices: Notices,
         is_model: Callable[[int], Awaitable[bool]],
     ) -> None:
         self._callers = callers
         self._clock = clock
-        self._started = clock.monotonic()
         self._priority = priority
-        self._jobs = jobs
         self._recall = recall
         self._suggestions = suggestions
         self._sections = sections
         self._tools = tools
         self._turn_ends = ends
         self._deliveries = deliveries
+        self._notices = notices
         self._is_model = is_model
         self._events: Recent[tuple[str, str, str], None] = Recent(_REMEMBERED_EVENTS)
         # The memories that a prompt of a session added.
         self._prompts: Recent[tuple[str, str], Sequence[str]] = Recent(_REMEMBERED_EVENTS)
         self._texts: Recent[str, str] = Recent(_SESSIONS)  # memory sections
         self._used_units: Recent[str, int] = Recent(_SESSIONS)  # of the next prompt's room
-        self._reported: Recent[str, None] = Recent(_REMEMBERED_EVENTS)  # jobs shown to the person
 
     @method("hook", "write")
     async def answer(
@@ -189,10 +184,10 @@ class HookAnswers:
             response = await self._tools.spill_result(event)
         elif kind is EventKind.SESSION_START:
             texts = await self._start_texts(event)
-            notice = await self._saved_line(event)
+            notice = await self._notices.line(event)
         elif kind is EventKind.PROMPT:
             texts = (await self._deliver(event), *await self._prompt_texts(event))
-            notice = await self._saved_line(event)
+            notice = await self._notices.line(event)
         return answer(event.dialect, event.name, *texts, notice=notice, response=response)
 
     async def _deliver(self, event: HookEvent) -> str:
@@ -249,21 +244,6 @@ class HookAnswers:
         seconds_left = min(event.until - self._clock.monotonic(), _SUGGESTED_SHARE * seconds)
         suggest = self._suggestions.surface
         return prefetched.block, await suggest(project, settings, event.session, seconds_left)
-
-    async def _saved_line(self, event: HookEvent) -> str:
-        """Return one line on memories saved here and not shown yet; "" for none or if unwanted."""
-        if not (event.dialect.notices and event.settings.extract.notify):
-            return ""
-        began = self._clock.now() - (self._clock.monotonic() - self._started)
-        results = []
-        jobs = partial(self._jobs.list, event.project.memory_dir, _JOBS_SEARCHED)
-        with self._clock.move_on_after(_SAVED_SECONDS), suppress(MemdError):
-            for job in await to_thread.run_sync(jobs):
-                has_ended = job.kind == "extract" and (job.ended or 0) >= began
-                if has_ended and job.id not in self._reported:
-                    self._reported[job.id] = None
-                    results.append(job.result or {})
-        return dialects.saved_line(results)
 
     async def _reset(self, payload: Payload) -> None:
         """Forget what a session was given, except with its last prompt: it may not be sent yet."""

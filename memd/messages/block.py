@@ -8,6 +8,7 @@ Rules of this file
   the sender's registration; no name in it can end the line or add to what memd says.
 - The body of a message is quoted line by line, as data: it opens and closes no tag, begins no line
   of its own and has no invisible characters.
+- The block ends with the way to answer, unless no message has a sender who could be answered.
 - memd's tag lets extraction cut the block out before it learns anything from a conversation.
 - A block has at most the given number of UTF-16 units, the unit in which clients count. A message
   that does not fit has its short form in it.
@@ -29,6 +30,10 @@ _INTRODUCTION = (
 )
 _READ_WHOLE = (
     "[shortened: read_messages or `memctl message read` has all {units:,} characters of {id}]"
+)
+_HOW_TO_ANSWER = (
+    "To answer: send_message, or `memctl message send --reply-to ID ADDRESS TEXT`, with the id and "
+    "the address above."
 )
 _ADDRESS_CHARACTERS, _CLIENT_CHARACTERS, _PROJECT_CHARACTERS = 200, 40, 60
 _ID_CHARACTERS = 80
@@ -56,7 +61,7 @@ def message(each: AgentMessage) -> str:
 def block(messages: Sequence[AgentMessage], room: int | None = None) -> str:
     """Return messages as one text in memd's tag, of at most ``room`` UTF-16 units (see lay_out)."""
     if room is None and messages:  # all fit, so no short forms are needed
-        return _in_tag([message(each) for each in messages])
+        return _in_tag([*map(message, messages), *_end(messages)])
     return lay_out(messages, room).text
 
 
@@ -68,7 +73,7 @@ def lay_out(messages: Sequence[AgentMessage], room: int | None = None) -> Messag
     """
     all_whole = [message(each) for each in messages]
     all_short = [_labelled_message(each, _short_form(each)) for each in messages]
-    limit = (_UNLIMITED if room is None else room) - units(_in_tag([]))
+    limit = (_UNLIMITED if room is None else room) - units(_in_tag(_end(messages)))
     for number in range(len(messages), 0, -1):  # as many of the messages as possible
         whole_fits = _find_whole(all_whole[:number], all_short[:number], limit)
         if whole_fits is None:
@@ -80,6 +85,7 @@ def lay_out(messages: Sequence[AgentMessage], room: int | None = None) -> Messag
             entries.append(all_whole[index] if fits else all_short[index])
             ids = whole_ids if fits else short_ids
             ids.append(messages[index].id)
+        entries += _end(messages[:number])
         return MessageBlock(_in_tag(entries), tuple(whole_ids), tuple(short_ids))
     return MessageBlock()
 
@@ -118,6 +124,12 @@ def age(seconds: float) -> str:
 def _in_tag(entries: Sequence[str]) -> str:
     """Return the entries in memd's tag, behind the sentence that they are not from the user."""
     return "\n\n".join((f"{tags.OPEN}\n{_INTRODUCTION}", *entries, tags.CLOSE))
+
+
+def _end(messages: Sequence[AgentMessage]) -> list[str]:
+    """Return the way to answer one of the messages, as the last entry of their block."""
+    answerable = (each.sender.agent and each.kind is not MessageKind.NOTICE for each in messages)
+    return [_HOW_TO_ANSWER] if any(answerable) else []
 
 
 def _labelled_message(each: AgentMessage, quote: str) -> str:

@@ -131,6 +131,6 @@ def test_a_script_is_learnt_from_only_where_the_settings_say_so(
                 caller.call("job.wait", {"job": job["job"]}, timeout=60)
         events += talk.say("Good.").events
     notices = [str(event.get("content")) for event in events if event.get("subtype") == _TOLD]
-    assert any("memd saved " in notice for notice in notices) is allowed
+    assert any("memd: saved " in notice for notice in notices) is allowed
     assert len(ask(home, "memory.list")["memories"]) == allowed
-    assert "memd saved " not in server.messages[-1].body.decode()
+    assert "memd: saved " not in server.messages[-1].body.decode()

@@ -106,8 +106,9 @@ def test_the_memories_that_a_tool_names(tool_input: dict[str, object], named: se
 
 
 def test_texts_share_one_tag() -> None:
-    """Two blocks are one; a client that escapes tags gets the words alone."""
+    """Two blocks are one, whatever a client puts around them."""
     blocks = [f"{tags.OPEN}\n{word}\n{tags.CLOSE}" for word in ("a", "b")]
-    for client, wanted in (("codex", f"{tags.OPEN}\na\n\nb\n{tags.CLOSE}"), ("gemini", "a\n\nb")):
+    wanted = f"{tags.OPEN}\na\n\nb\n{tags.CLOSE}"
+    for client in ("codex", "gemini"):
         output = (answer(DIALECTS[client], "X", *blocks) or {})["hookSpecificOutput"]
         assert output == {"hookEventName": "X", "additionalContext": wanted}

@@ -100,7 +100,7 @@ def test_without_a_bound_every_message_is_whole() -> None:
 
 @given(st.lists(st.tuples(HOSTILE, HOSTILE, HOSTILE, HOSTILE), max_size=5), st.integers(0, 4000))
 def test_nothing_leaves_its_quote(texts: Sequence[tuple[str, str, str, str]], room: int) -> None:
-    """Whatever names, summary and body hold, one tag opens, one closes, and lines are quoted."""
+    """Whatever names and texts hold, one tag opens, one closes; all but the last line is quoted."""
     messages = [
         AgentMessage(
             f"m{number}",
@@ -129,7 +129,8 @@ def test_nothing_leaves_its_quote(texts: Sequence[tuple[str, str, str, str]], ro
         line for line in lines if re.fullmatch(r"Message from [^:]*, not from the user:", line)
     ]
     assert len(labels) == shown
-    others = [line for line in lines if line and line not in labels]
+    *others, last = [line for line in lines if line and line not in labels]
+    assert last.startswith("To answer: send_message")
     assert all(
         line.startswith((">", "[shortened: ")) or re.fullmatch(r"m\d", line) for line in others
     )

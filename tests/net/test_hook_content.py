@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import Conversation, Home, Project, differs
+from tests.net.kit import Conversation, Home, Project
 from tests.net.wire import Json, RpcError
 
 PORT = "which port has the zebra deploy"
@@ -115,7 +115,6 @@ def test_a_session_begins_with_memory(known: Project, client: str) -> None:
 
 
 @pytest.mark.parametrize("client", ["codex", "gemini"])
-@differs("7.3", "a start in the middle of a session brings the index as it is now")
 def test_a_session_keeps_its_bytes(known: Project, client: str) -> None:
     """A change of a memory does not change the section within a session."""
     session = Session(known, client)
@@ -203,12 +202,11 @@ def test_the_next_prompt_says_what_was_saved(project: Project) -> None:
     assert "systemMessage" not in (session.send(session.prompt, prompt="go", prompt_id="b") or {})
 
 
-@differs("7.3", "the notice names the file, and no change to undo")
 def test_a_notice_says_the_sentence(project: Project) -> None:
     """The notice has the words that were saved and the command that takes exactly them back."""
     session = _saved(project, RULE)
     line = session.send(session.prompt, prompt="go on", prompt_id="a")["systemMessage"]
-    assert line.startswith('memd: saved "Remember: always use British spelling')
+    assert line.startswith('memd: saved "Always use British spelling in comments." (undo: ')
     (change,) = project.call("memory.history", actor="extract")["changes"]
     assert f"(undo: memctl undo {change['id']})" in line
 
@@ -286,7 +284,6 @@ def _kind(project: Project, client: str, event: str, payload: Json) -> str:
     return "nothing" if answer is None else type(answer).__name__
 
 
-@differs("7.3", "the section of a session's start stands outside the tag")
 def test_a_start_is_in_the_tag(known: Project) -> None:
     """What Gemini CLI's session begins with is in memd's tag as well."""
     shown = Session(known, "gemini").begin()
@@ -320,7 +317,6 @@ def test_messages_come_only_to_hooks_that_ask(own: Home) -> None:
     session.send("SessionEnd")
 
 
-@differs("7.3", "the block does not say how to answer")
 def test_a_message_ends_with_the_way_to_answer(own: Home) -> None:
     """Below a message stands the command that answers it."""
     shown = Sender(Session(own.start().project())).session.ask("go on")

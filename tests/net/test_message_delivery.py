@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.net.crew import Crew
-from tests.net.kit import Home, differs
+from tests.net.kit import Home
 from tests.net.wire import Client, Json
 
 pytestmark = pytest.mark.full  # each has a daemon of its own
@@ -116,7 +116,6 @@ def test_a_round_brings_four_and_4000_characters(crew: Crew) -> None:
     assert len(brought) <= 4500  # with what memd says around it
 
 
-@differs("10.4", "the block ends with the message")
 def test_the_block_says_how_to_answer(crew: Crew) -> None:
     """What a hook brings ends with the tool or the command that answers."""
     session = Session(crew)
