@@ -20,8 +20,7 @@ import json
 import operator
 import os
 import time
-import weakref
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -30,8 +29,17 @@ from anyio import CapacityLimiter, to_thread
 
 from memd.base.extras import install_command
 from memd.base.text import read_object
+from memd.client.memory import (
+    BackgroundWork,
+    BroughtMemories,
+    EndedTurn,
+    learning_params,
+    with_names,
+    without_name,
+)
 from memd.client.planner import Planner
-from memd.client.sent import ObservedReply, apply_compaction, outlines_in_frame
+from memd.client.reply import ObservedReply, observe_stream
+from memd.client.sent import apply_compaction, outlines_in_frame
 from memd.client.stored import USUAL_BYTES, read_stored
 
 try:
@@ -46,7 +54,11 @@ SECONDS = 0.1  # for memd's answer, of the 150 ms by which a request may be dela
 _CREATE_PATH, _COUNT_PATH = "/v1/messages", "/v1/messages/count_tokens"
 # Members of a request with which the program shortens its context itself.
 _SELF_MANAGED = {"context_management", "thread"}
+_COMPACTION = "compaction"  # the member of a request, and the feature of a model
 _COMPACTION_SECONDS = 300.0
+_LEARNING_SECONDS = 5.0  # for memd to take an ended turn
+_NOTES_SECONDS = 15.0  # that a compaction waits until memd has the last turn
+_RUNNER_SECONDS = 2.0  # for a compaction by notes in the loop over a tool runner
 _BETA_HEADER = "anthropic-beta"
 _OK = 200
 _NO_SUCH_RESULT = "no result of this session is stored there"
@@ -72,6 +84,11 @@ class Keeper(Middleware):
         session_id: str,
         *,
         conversation: str = "",
+        prompt: bool = True,
+        recall: bool = True,
+        context: bool = True,
+        extract: bool = True,
+        notes: bool = True,
         socket: str | None = None,
         reader: str = READER,
         model: Any = None,
@@ -85,6 +102,15 @@ class Keeper(Middleware):
         self._baseline: Any = None  # of the last plan
         self._session = {"cwd": os.path.abspath(cwd), "session_id": session_id}
         self._planner = Planner(socket, self._session)
+        # A sub-agent has a context of its own, so that it may need what the session has been given.
+        name = f"{session_id}/{conversation}" if conversation else session_id
+        reading = {**self._session, "session_id": name}
+        self._memories = BroughtMemories(self._planner.call, reading, prompt=prompt, recall=recall)
+        methods = {"notes.update": notes, "extract": extract}  # in this order
+        is_main = not conversation
+        self._learning_methods = [name for name, is_on in methods.items() if is_on and is_main]
+        self._ended_turns = BackgroundWork[EndedTurn](partial(_result_or_none, self._learn))
+        self._plans = context
         self._reader = reader  # the name of the tool
         self._fixed_params = {  # parameters of ``context.plan`` that never change
             "conversation": conversation,
@@ -93,27 +119,29 @@ class Keeper(Middleware):
         }
         self._features = _features(model)
         self._seconds = seconds  # for memd's answer to one request
+        self._thinks = False  # whether the model may think in the reply to the last request
         self._has_reader = False  # whether the last request with tools has the reader tool
         self._reply = ObservedReply(0)  # the newest
         self._replied_at: float | None = None  # when it came, in monotonic seconds
         # The body of the last request as the program made it, the body that was sent in its place,
         # and the betas of that.
         self._attempt: tuple[Any, Any, Sequence[str]] = (None, None, ())
+        self._planner.start_daemon()
 
     def handle(self, request: APIRequest, call_next: anthropic.CallNext) -> Any:
         """Send a request of a blocking client."""
-        changed = _result_or_none(self._request_to_send, request)
-        response = call_next(changed or request)
-        _result_or_none(self._observe, request, response)
+        sent = _result_or_none(self._request_to_send, request) or request
+        response = call_next(sent)
+        _result_or_none(self._observe, request, sent, response)
         return response
 
     async def handle_async(self, request: APIRequest, call_next: anthropic.AsyncCallNext) -> Any:
         """Send a request of an async client."""
         # A limiter of its own, since the program's worker threads may all be busy.
         change = partial(_result_or_none, self._request_to_send, request)
-        changed = await to_thread.run_sync(change, limiter=CapacityLimiter(1))
-        response = await call_next(changed or request)
-        _result_or_none(self._observe, request, response)
+        sent = await to_thread.run_sync(change, limiter=CapacityLimiter(1)) or request
+        response = await call_next(sent)
+        _result_or_none(self._observe, request, sent, response)
         return response
 
     def reader_tool(self) -> BetaFunctionTool[Any]:
@@ -153,16 +181,22 @@ class Keeper(Middleware):
             raise ToolError(str(error)) from error
 
     def after_turn(self, runner: Any) -> bool:
-        """Let a tool runner compact its conversation if that is due, and return whether it will.
+        """Make a tool runner's conversation short if that is due, and return whether it will be.
 
-        Call it in the loop over the runner. It is never due for a model without compaction.
+        Call it in the loop over the runner. The session's notes take the place of what they cover;
+        where they do not help, the API compacts, for a model that can.
         """
         compact = self.plan.get("compact") or {}
-        is_due = compact.get("due") is True and "compaction" in self._features
-        if is_due:
-            self.plan = {}  # so that it is not due again before memd's next answer
+        if compact.get("due") is not True:
+            return False
+        self.plan = {}  # so that it is not due again before memd's next answer
+        # What the model thought in the reply under way is valid only behind the same messages.
+        if not self._thinks and _result_or_none(self._compact_by_notes, runner):
+            return True
+        if _COMPACTION in self._features:
             runner.compact_before_next_turn()
-        return is_due
+            return True
+        return False
 
     def compacted(self, messages: Sequence[Any], **more_params: Any) -> list[Any]:
         """Return a shortened conversation, or the same where no strategy helps.
@@ -171,28 +205,60 @@ class Keeper(Middleware):
         further parameters of ``context.compact`` (docs/protocol.md). Raises what the daemon
         answers, AnswerTimeoutError and DaemonUnavailableError.
         """
-        plain_messages = json.loads(json.dumps(messages, default=_as_sent))
-        params = {
-            **self._session,
-            "conversation": self._fixed_params["conversation"],
-            "messages": outlines_in_frame(self._planner.sent.with_replacements(plain_messages)),
-            # Without the strategy for which the program itself would have to send a request.
-            "skip": ["api"],
-            **more_params,
-        }
-        with self._planner.new_client() as client:
-            answer = client.call("context.compact", params, _COMPACTION_SECONDS)
-        return apply_compaction(messages, answer) if answer["strategy"] else list(messages)
+        # Without the strategy for which the program itself would have to send a request.
+        more_params = {"skip": ["api"], **more_params}
+        return self._compacted(messages, more_params, _COMPACTION_SECONDS) or list(messages)
 
     def dump(self) -> dict[str, Any]:
         """Return the state with which another process sends the same bytes, as JSON values."""
         decisions = list(self._planner.sent.decisions.values())
-        return {"decisions": decisions, "request": self._added_members}
+        return {
+            "decisions": decisions,
+            "request": self._added_members,
+            "section": self._memories.section,
+            "memories": dict(self._memories.prompts),
+        }
 
     def load(self, dumped: Mapping[str, Any]) -> None:
         """Restore what ``dump`` returned, in the same session or in a fork of it."""
         self._planner.sent.add_decisions(dumped["decisions"])
         self._added_members = dumped["request"]
+        self._memories.section = dumped["section"]
+        self._memories.prompts |= dumped["memories"]
+
+    def _compact_by_notes(self, runner: Any) -> bool:
+        """Put a runner's notes in the place of what they cover, if that helps. Raises anything."""
+        shorter: list[Any] | None = None
+
+        def with_shorter(params: dict[str, Any]) -> dict[str, Any]:
+            nonlocal shorter
+            by_notes = {"strategy": "notes", "wait": False}
+            shorter = self._compacted(params["messages"], by_notes, _RUNNER_SECONDS)
+            return {**params, "messages": shorter} if shorter else params
+
+        runner.set_messages_params(with_shorter)
+        return shorter is not None
+
+    def _compacted(
+        self, messages: Sequence[Any], more_params: Mapping[str, Any], seconds: float
+    ) -> list[Any] | None:
+        """Return a shortened conversation, ``None`` where nothing helps. Raises MemdError."""
+        plain_messages = json.loads(json.dumps(messages, default=_as_sent))
+        self._ended_turns.wait(min(seconds, _NOTES_SECONDS))  # so that notes know the last turn
+        sent = self._planner.sent.with_replacements(self._memories.in_messages(plain_messages))
+        params = {
+            **self._session,
+            "conversation": self._fixed_params["conversation"],
+            "messages": outlines_in_frame(with_names(sent, plain_messages)),
+            **more_params,
+        }
+        with self._planner.new_client() as client:
+            answer = client.call("context.compact", params, seconds)
+        if not answer["strategy"]:
+            return None
+        self._memories.is_compacted = True
+        new_messages = [without_name(message) for message in answer["messages"]]
+        return apply_compaction(messages, {**answer, "messages": new_messages})
 
     def _request_to_send(self, request: APIRequest) -> APIRequest:
         """Return a changed copy of a request, or the request itself where nothing changes.
@@ -214,27 +280,43 @@ class Keeper(Middleware):
         path, extra = request.url.partition("?")[0], request.options.extra_json or {}
         if path not in (_CREATE_PATH, _COUNT_PATH) or "messages" in extra:
             return body, ()
-        messages, full_body = body["messages"], {**body, **extra}
-        is_turn = path == _CREATE_PATH and "compaction" not in full_body
-        answer = _result_or_none(self._ask_for_plan, full_body, _betas(request))
+        full_body, deadline = {**body, **extra}, time.monotonic() + self._seconds
+        is_turn = path == _CREATE_PATH and _COMPACTION not in full_body
+        may_add = _SELF_MANAGED.isdisjoint(full_body)
+        new_body = body
+        if not full_body.get("thread"):  # of a thread the server has the earlier messages
+            messages = body["messages"]
+            _result_or_none(self._memories.load_section, deadline, asks=may_add)
+            if is_turn:
+                _result_or_none(self._memories.recall, messages, deadline, asks=may_add)
+            new_body = self._memories.in_body(body)
+        if self._plans:
+            planned_body = {**new_body, **extra}
+            answer = _result_or_none(self._ask_for_plan, planned_body, _betas(request), deadline)
+            self._take_plan(answer, new_body["messages"], is_turn=is_turn)
+        # Members that memd added to earlier requests are repeated, so that the prompt stays equal.
+        members = dict(self._added_members or {}) if is_turn and may_add else {}
+        betas = members.pop("betas", ())
+        messages = self._planner.sent.with_replacements(new_body["messages"])
+        if not members and all(map(operator.is_, messages, new_body["messages"])):
+            return new_body, ()
+        return {**new_body, **members, "messages": messages}, betas
+
+    def _take_plan(
+        self, answer: Mapping[str, Any] | None, messages: Sequence[Any], *, is_turn: bool
+    ) -> None:
+        """Remember memd's plan for the messages of a request, ``None`` where there is none."""
         if answer is None:  # undecided results are sent whole now, so they stay whole
             self._planner.sent.freeze(messages)
             self._baseline = None
         elif is_turn:
             self.plan, self._added_members = answer, answer["request"]
             self._baseline = answer.get("baseline")
-        # Members that memd added to earlier requests are repeated, so that the prompt stays equal.
-        may_add = is_turn and _SELF_MANAGED.isdisjoint(full_body)
-        members = dict(self._added_members or {}) if may_add else {}
-        betas = members.pop("betas", ())
-        new_messages = self._planner.sent.with_replacements(messages)
-        if not members and all(map(operator.is_, new_messages, messages)):
-            return body, ()
-        return {**body, **members, "messages": new_messages}, betas
 
-    def _ask_for_plan(self, body: Mapping[str, Any], betas: Sequence[str]) -> Mapping[str, Any]:
+    def _ask_for_plan(
+        self, body: Mapping[str, Any], betas: Sequence[str], deadline: float
+    ) -> Mapping[str, Any]:
         """Have memd decide about new messages, and return its answer. Raises anything."""
-        deadline = time.monotonic() + self._seconds
         messages, tools = body["messages"], body.get("tools")
         if tools is not None:  # a later request of a thread has the tools of its first one
             self._has_reader = any(tool.get("name") == self._reader for tool in tools)
@@ -246,7 +328,8 @@ class Keeper(Middleware):
         supports = [*self._features]
         if body.get("context_management"):
             supports.append("managed")
-        if (body.get("thinking") or {}).get("type", "disabled") != "disabled":
+        self._thinks = (body.get("thinking") or {}).get("type", "disabled") != "disabled"
+        if self._thinks:
             supports.append("thinking")
         reply = self._reply if self._reply.is_last_of(messages) else ObservedReply(0)
         replied_at = time.monotonic() if self._replied_at is None else self._replied_at
@@ -267,49 +350,53 @@ class Keeper(Middleware):
         answer = self._planner.plan(messages, plan_params, deadline)
         return {**answer, "request": dict(answer["request"])}
 
-    def _observe(self, request: APIRequest, response: Any) -> None:
-        """Read usage and tool calls from a reply, at once or while the program reads it."""
-        body: Any = request.json
+    def _observe(self, request: APIRequest, sent: APIRequest, response: Any) -> None:
+        """Read a reply, at once or while the program reads it, and learn of the turn it ends.
+
+        ``sent`` is what was sent in the place of the program's ``request``.
+        """
         http = response.http_response
-        if http.status_code == _OK and request.url.partition("?")[0] == _CREATE_PATH:
-            self._reply = ObservedReply(len(body["messages"]), self._reply.calls)
-            self._replied_at = time.monotonic()
-            if http.is_closed:
-                self._reply.take(read_object(http.content))
-            else:
-                _observe_stream(http, self._reply)
+        if http.status_code != _OK or request.url.partition("?")[0] != _CREATE_PATH:
+            return
+        body: Any = request.json
+        sent_body: Any = sent.json
+        reply = self._reply = ObservedReply(len(body["messages"]), self._reply.calls)
+        self._replied_at = time.monotonic()
+        ended = partial(self._reply_ended, body, sent_body, request.options.extra_json or {}, reply)
+        if http.is_closed:
+            reply.take(read_object(http.content))
+            ended()
+        else:
+            observe_stream(
+                http, lambda data: _result_or_none(reply.feed, data) and _result_or_none(ended)
+            )
+
+    def _reply_ended(
+        self, body: Any, sent_body: Any, extra: Mapping[str, Any], reply: ObservedReply
+    ) -> None:
+        """Have memd learn of a turn if it ends with a reply."""
+        full_body: dict[str, Any] = {**sent_body, **extra}
+        if _COMPACTION in full_body:
+            self._memories.is_compacted = True
+        message = reply.end_of_turn()
+        is_own = _SELF_MANAGED.isdisjoint([*body, *extra]) and _COMPACTION not in full_body
+        if message is not None and is_own and self._learning_methods:
+            self._ended_turns.give(EndedTurn(full_body, body["messages"], message))
+
+    def _learn(self, turn: EndedTurn) -> None:
+        """Have memd take notes of a turn and extract memories from it. Raises anything."""
+        params = {**self._session, **learning_params(turn)}
+        with self._planner.new_client(start=True) as client:
+            for method in self._learning_methods:
+                _result_or_none(client.call, method, params, _LEARNING_SECONDS)
 
 
-def _result_or_none(work: Callable[..., T], *arguments: Any) -> T | None:
+def _result_or_none(work: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
     """Call ``work`` and return its result, ``None`` if it raises anything."""
     try:
-        return work(*arguments)
+        return work(*arguments, **named)
     except Exception:  # noqa: BLE001 - the edge: whatever is wrong here, the request is sent
         return None
-
-
-def _observe_stream(http: Any, reply: ObservedReply) -> None:
-    """Pass the bytes of a streamed response to ``reply`` as well, when the SDK reads them.
-
-    It replaces the two methods with which every version of the SDK reads decoded bytes; they yield
-    the same bytes as before.
-    """
-    # A weak reference: otherwise a response that is dropped half-read would not be closed at once.
-    response = weakref.ref(http)
-
-    def observed_chunks(chunk_size: int | None = None) -> Iterator[bytes]:
-        """Yield the chunks of the response, and feed them to the reply."""
-        for chunk in type(http).iter_bytes(response(), chunk_size):
-            reply.feed(chunk)
-            yield chunk
-
-    async def observed_chunks_async(chunk_size: int | None = None) -> AsyncIterator[bytes]:
-        """Yield the chunks of the response, and feed them to the reply."""
-        async for chunk in type(http).aiter_bytes(response(), chunk_size):
-            reply.feed(chunk)
-            yield chunk
-
-    http.iter_bytes, http.aiter_bytes = observed_chunks, observed_chunks_async
 
 
 def _request_with_body(request: APIRequest, body: Any, betas: Sequence[str]) -> APIRequest:
@@ -337,7 +424,7 @@ def _features(model: Any) -> frozenset[str]:
     """Return the features that memd uses and the API lists for a model, none without a model."""
     capabilities = getattr(model, "capabilities", None)
     features = set()
-    for name in ("context_management", "compaction"):
+    for name in ("context_management", _COMPACTION):
         capability = getattr(capabilities, name, None)
         if getattr(capability, "supported", False):
             features.add(name)

@@ -1,4 +1,4 @@
-"""Ask memd, within a deadline, what to send in place of a conversation's blocks. Blocks.
+"""Ask memd, within a deadline, for memories and for what stands in place of blocks. Blocks.
 
 All calls for one request have the same deadline; after it the caller sends what it knows.
 """
@@ -29,12 +29,14 @@ from memd.client.sent import (
     results,
 )
 
-_NAME = "keeper"
+_NAME = "keeper"  # to which extraction needs no consent (memd.extract.starting)
 _MOST_CHARACTERS = 340_000  # of a result in a frame: JSON has up to 6 bytes for a character
 
 
 class Planner:
-    """memd's decisions about one conversation. Methods raise TimeoutError and MemdError.
+    """memd's decisions about one conversation, and calls of other methods for it.
+
+    Methods raise TimeoutError and MemdError.
 
     ``session`` are the parameters of every call that name the project and the session. ``socket``
     is the daemon's, ``None`` for that of the user's own daemon, which is started where none runs.
@@ -45,14 +47,31 @@ class Planner:
         self._session = dict(session)
         self._socket = socket
         self._client = HeldClient()
-        self._may_start = socket is None  # until a daemon was started once
+        self._may_start = socket is None  # until a daemon was started by a call, or cannot be
         self._lock = threading.Lock()  # held while the connection is used
 
-    def new_client(self) -> Client:
-        """Return a new connection to the daemon, which the caller closes. None is started."""
+    def new_client(self, *, start: bool = False) -> Client:
+        """Return a new connection to the daemon, which the caller closes.
+
+        With ``start`` the user's own daemon is started where none runs.
+        """
         if self._socket is not None:
             return Client(self._socket, name=_NAME)
-        return connect(_own_places(), os.environ, name=_NAME, start=False)
+        starts = start and self._may_start
+        self._may_start = self._may_start and not starts
+        client = connect(_own_places(), os.environ, name=_NAME, start=starts)
+        self._may_start = self._may_start or starts  # no start has failed
+        return client
+
+    def call(self, method: str, params: Mapping[str, Any], deadline: float) -> Any:
+        """Call a method and return its result; ``deadline`` is in monotonic seconds."""
+        with self._lock_until(deadline):
+            return self._call(method, params, deadline)
+
+    def start_daemon(self) -> None:
+        """Start the user's own daemon in a thread if none runs, for later requests."""
+        if self._socket is None:
+            threading.Thread(target=_start_daemon, daemon=True).start()
 
     def plan(
         self, messages: Sequence[Message], plan_params: Mapping[str, Any], deadline: float
@@ -137,19 +156,15 @@ class Planner:
             return call()
         except DaemonUnavailableError:
             self._client.close()
-            self._start_daemon()
+            if self._may_start:
+                self._may_start = False
+                self.start_daemon()
             raise
 
     def _call_once(self, method: str, params: Mapping[str, Any], deadline: float) -> Any:
         """Return the daemon's answer before the monotonic second ``deadline``. Raises MemdError."""
         client = self._client.get(self.new_client)
         return client.call(method, params, max(deadline - time.monotonic(), 0))
-
-    def _start_daemon(self) -> None:
-        """Start a daemon in a thread, only once, for later requests."""
-        if self._may_start:
-            self._may_start = False
-            threading.Thread(target=_start_daemon, daemon=True).start()
 
     @contextmanager
     def _lock_until(self, deadline: float) -> Iterator[None]:

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memd.base.canonical import LEAST_CHARACTERS, THINKING, content_hash, text_of
-from memd.base.text import read_object
-from memd.client.wire import LineBuffer
 
 # What memd decides about a block: it is sent whole, or its beginning with the path of the stored
 # rest, or a short text in its place, or not at all.
@@ -26,7 +24,7 @@ _REMOVALS = (CLEAR, DROP)  # these replace an earlier decision, at the end of a 
 _KEPT_WHOLE = {"action": KEEP, "content": "", "path": "", "size": 0}  # a decision without its key
 _TEXT_MEMBERS = ("tool_use_id", "content_hash", "action", "content", "path")
 _DECISION_TYPES: Mapping[str, type] = {**dict.fromkeys(_TEXT_MEMBERS, str), "size": int}
-_FRAME_BYTES = 3 * 1024 * 1024  # of messages in a frame of 4 MiB
+FRAME_BYTES = 3 * 1024 * 1024  # of messages in a frame of 4 MiB
 # Longer strings are replaced in an outline; the first limit with which all messages fit is used.
 _CHARACTER_LIMITS = (256 * 1024, 32 * 1024, 4 * 1024)
 
@@ -71,7 +69,7 @@ class SentConversation:
 
     def _message_to_send(self, message: Message) -> Message:
         """Return a message with its blocks replaced as memd decided, the same object if none is."""
-        blocks = _blocks_of(message.get("content"))
+        blocks = blocks_of(message.get("content"))
         new_blocks = [self._block_to_send(block) for block in blocks]
         if all(map(operator.is_, new_blocks, blocks)):
             return message
@@ -89,47 +87,9 @@ class SentConversation:
         if decision["action"] == DROP:
             return None
         # A cache mark on a part of the removed text is moved to the block, which ends there too.
-        marked_parts = [part for part in _blocks_of(block["content"]) if "cache_control" in part]
+        marked_parts = [part for part in blocks_of(block["content"]) if "cache_control" in part]
         mark = {"cache_control": marked_parts[-1]["cache_control"]} if marked_parts else {}
         return {**mark, **block, "content": decision["content"]}
-
-
-class ObservedReply:
-    """The usage and the tool calls of a reply to a conversation's first messages.
-
-    ``message_count`` is the number of these messages, 0 for no reply. ``calls`` are the tools'
-    names by call id; those of earlier replies are given to the constructor.
-    """
-
-    def __init__(self, message_count: int, calls: Mapping[str, str] | None = None) -> None:
-        self.message_count = message_count
-        self.usage: dict[str, Any] = {}
-        self.diagnostics: Any = None  # what the server says about a lost cache
-        self.calls = dict(calls or {})
-        self._buffer = LineBuffer()
-
-    def feed(self, data: bytes) -> None:
-        """Read bytes of a stream of events."""
-        for line in self._buffer.feed(data):
-            # The other events need no parsing.
-            if line.startswith(b"data:") and (b'"usage"' in line or b'"tool_use"' in line):
-                self.take(read_object(line[5:]))
-
-    def take(self, event: Mapping[str, Any]) -> None:
-        """Read usage, diagnostics and calls from an event of a stream, or from a whole reply."""
-        reply = event.get("message", event)
-        if not isinstance(reply, Mapping):
-            return
-        usage = reply.get("usage")
-        if isinstance(usage, Mapping):
-            self.usage |= {name: value for name, value in usage.items() if value is not None}
-        self.diagnostics = reply.get("diagnostics") or self.diagnostics
-        blocks = [*_blocks_of(reply.get("content")), event.get("content_block")]
-        self.calls |= _tools_by_call(blocks)
-
-    def is_last_of(self, messages: Sequence[Message]) -> bool:
-        """Return whether this reply is the newest one among the conversation's messages."""
-        return last_reply(messages) == self.message_count
 
 
 def apply_compaction(messages: Sequence[Message], answer: Mapping[str, Any]) -> list[Message]:
@@ -156,7 +116,7 @@ def outlines_in_frame(messages: Sequence[Message]) -> list[Message]:
     shown = list(messages)
     for limit in _CHARACTER_LIMITS:
         shown = [_outline(message, limit) for message in messages]
-        if len(msgspec.json.encode(shown)) <= _FRAME_BYTES:
+        if len(msgspec.json.encode(shown)) <= FRAME_BYTES:
             break
     return shown
 
@@ -170,28 +130,28 @@ def last_reply(messages: Sequence[Message]) -> int:
 
 def calls_of(messages: Iterable[Message]) -> dict[str, str]:
     """Return the names of the tools that are called in messages, by the ids of the calls."""
-    return _tools_by_call(
-        block for message in messages for block in _blocks_of(message.get("content"))
+    return tools_by_call(
+        block for message in messages for block in blocks_of(message.get("content"))
     )
 
 
 def results(messages: Iterable[Message]) -> Iterator[tuple[SentBlock, Message]]:
     """Yield the results of tools that may be stored, each with its key; errors are left out."""
     for message in messages:
-        for block in _blocks_of(message.get("content")):
+        for block in blocks_of(message.get("content")):
             name = _result_key(block)
             if name is not None and not block.get("is_error"):
                 yield name, block
 
 
-def _tools_by_call(blocks: Iterable[Any]) -> dict[str, str]:
+def tools_by_call(blocks: Iterable[Any]) -> dict[str, str]:
     """Return the names of tools by the ids of their calls in some blocks."""
     objects = (block for block in blocks if isinstance(block, Mapping))
     calls = (block for block in objects if block.get("type") == "tool_use")
     return {str(call.get("id")): str(call.get("name")) for call in calls}
 
 
-def _blocks_of(content: Any) -> list[Any]:
+def blocks_of(content: Any) -> list[Any]:
     """Return the blocks of a content, none of a plain text."""
     return content if isinstance(content, list) else []
 

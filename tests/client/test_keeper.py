@@ -73,8 +73,7 @@ def test_a_large_result_is_sent_short_and_read_whole(
     assert sent_by(way, server.url, known, body(history(large, LINE), known)) == "done"
     assert server.messages[0].json["messages"] == server.messages[1].json["messages"][:3]
     assert result(server, message=4) == LINE
-    learnt = "estimate" if way == "unread" else "usage"  # of a reply that is not read at once
-    assert known.plan["count"]["source"] == learnt
+    assert known.plan["count"]["source"] == "usage"
 
 
 @beta_tool
