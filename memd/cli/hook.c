@@ -80,10 +80,14 @@ static void note_overdue(int number) {
 static void set_timer(int ms) {
     struct itimerval timer = {{0, ms ? 2000 : 0}, {ms / 1000, ms % 1000 * 1000}};
     struct sigaction action;
+    sigset_t alarms;
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
     memset(&action, 0, sizeof action);
     action.sa_handler = note_overdue; /* without SA_RESTART: the call that waits ends */
     overdue = 0;
     sigaction(SIGALRM, &action, NULL);
+    sigprocmask(SIG_UNBLOCK, &alarms, NULL); /* a client may start its hooks with all blocked */
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 

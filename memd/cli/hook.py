@@ -393,6 +393,8 @@ def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a
         if OWN_RUN in environ:
             return
         _signal.signal(_signal.SIGALRM, _raise_overdue)
+        # A client may start its hooks with all signals blocked.
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, (_signal.SIGALRM,))
         spoolable, seconds = event in SPOOLED_EVENTS, deadline_seconds(event, environ)
         _signal.setitimer(_signal.ITIMER_REAL, SPOOL_SECONDS if spoolable else seconds)
         path, state = places(environ, home_directory(environ), sys.platform)

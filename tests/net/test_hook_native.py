@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -263,6 +264,20 @@ def test_a_payload_without_an_end_or_bound_is_harmless(hooks: Hooks, kind: str) 
             assert (process.returncode, *printed) == (0, b"", b"")
     (kept,) = (hooks.home.state / "spool").iterdir()
     assert b'"transcript_path":"/t"' in kept.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["native", "python"])
+def test_no_hook_outlives_its_deadline(hooks: Hooks, kind: str) -> None:
+    """A server that never answers is left, even by a hook that was started with all blocked."""
+    every = signal.valid_signals()
+    with hooks.listening(hooks.home.socket):
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, every)
+        try:
+            process = hooks.start(kind, "UserPromptSubmit", {"MEMD_HOOK_DEADLINE_MS": "50"})
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        assert process.communicate(PAYLOAD, SECONDS) == (b"", b"")
+        assert process.returncode == 0
 
 
 def test_other_calls_go_to_the_interpreter(hooks: Hooks) -> None:

@@ -56,9 +56,11 @@ def test_its_hook_runs_where_the_settings_do_not(home: Home) -> None:
     memctl(home, "setup", "claude-code")
     python = Path(home.places.data_dir) / "python"
     python.unlink()
-    python.write_text('#!/bin/sh\necho "$@"\nexit 2\n')
+    python.write_text('#!/bin/sh\necho "$@"\n')
     python.chmod(0o700)
     assert _run("Stop", environ) == (0, "")
     settings_file(home).unlink()
     hook = f"{home.places.data_dir}/hook.py"
-    assert _run("Stop", environ) == (0, f"-I -S {hook} claude-code Stop\n")
+    assert _run("Stop", environ) == (0, f"-I -S {hook} claude-code Stop")
+    python.write_text('#!/bin/sh\necho "$@"\nexit 2\n')
+    assert _run("Stop", environ) == (0, "")
