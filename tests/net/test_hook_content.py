@@ -211,6 +211,32 @@ def test_a_notice_says_the_sentence(project: Project) -> None:
     assert f"(undo: memctl undo {change['id']})" in line
 
 
+def test_a_notice_names_three_and_nothing_that_is_gone(project: Project) -> None:
+    """Of five sentences it says three, and of memories that were deleted since none."""
+    rules = [f"Remember: always run zebra{number} before a release." for number in range(6)]
+    session = _saved(project, "\n\n".join(rules))
+    (gone, *_) = [
+        m for m in project.call("memory.list")["memories"] if "zebra0" in m["description"]
+    ]
+    project.call("memory.delete", path=gone["path"])
+    line = session.send(session.prompt, prompt="go on", prompt_id="a")["systemMessage"]
+    assert line.count("zebra") == 3
+    assert "zebra0" not in line
+    assert " and 2 more (undo: memctl undo c" in line
+
+
+def test_each_change_has_its_undo(project: Project) -> None:
+    """What two extractions saved is one line, each with its words and its own command."""
+    _saved(project, RULE)
+    session = _saved(project, "Remember: always use tabs in makefiles.")
+    line = session.send(session.prompt, prompt="go on", prompt_id="a")["systemMessage"]
+    ids = [change["id"] for change in project.call("memory.history", actor="extract")["changes"]]
+    assert len(ids) == 2
+    assert all(f"(undo: memctl undo {change})" in line for change in ids)
+    assert "British" in line
+    assert "tabs" in line
+
+
 def test_notices_can_be_switched_off(home: Home, project: Project) -> None:
     """With extract.notify = false nothing is said about what was saved."""
     home.configure("[extract]\nnotify = false\n")
