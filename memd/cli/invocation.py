@@ -41,6 +41,7 @@ _REPEATABLE_METHODS = (
     "rpc.discover",
     "status",
 )
+_REPEATS = 2  # of a call whose connection broke
 _UNKNOWN_CODES = (-32601, -32602)  # for a method, or parameters, that the daemon does not know
 _NOT_UTF8 = "it is not UTF-8"
 CANNOT_READ = "{} cannot be read: {}"
@@ -159,7 +160,7 @@ class Invocation:
         set_params = {name: value for name, value in params.items() if value is not None}
         timeout = self.options.timeout or seconds
         try:
-            return self._call_twice(method, set_params, timeout)
+            return self._call_again(method, set_params, timeout)
         except DaemonUnavailableError as error:  # the daemon's log may say why it went away
             from memd.client.launch import last_words  # noqa: PLC0415 - not every command asks
 
@@ -179,18 +180,22 @@ class Invocation:
                 ) from error
             raise
 
-    def _call_twice(self, method: str, params: dict[str, object], seconds: float) -> Any:
-        """Call a method; if the connection breaks, call it once more where that is safe."""
-        try:
-            return self.client().call(method, params, seconds, progress=self.progress)
-        except DaemonUnavailableError as error:
-            # Any method may be called again that the daemon did not get; and it answers a repeated
-            # request id with its stored result.
-            is_repeatable = "request_id" in params or method in _REPEATABLE_METHODS
-            may_repeat = not error.begun or (is_repeatable and self._client is not None)
-            if not may_repeat:
-                raise
-        self.close()
+    def _call_again(self, method: str, params: dict[str, object], seconds: float) -> Any:
+        """Call a method; if the connection breaks, call it again where that is safe.
+
+        Twice at most: a daemon that is ending may take a connection before the next one serves.
+        """
+        for _ in range(_REPEATS):
+            try:
+                return self.client().call(method, params, seconds, progress=self.progress)
+            except DaemonUnavailableError as error:
+                # Any method may be called again that the daemon did not get; and it answers a
+                # repeated request id with its stored result.
+                is_repeatable = "request_id" in params or method in _REPEATABLE_METHODS
+                may_repeat = not error.begun or (is_repeatable and self._client is not None)
+                if not may_repeat:
+                    raise
+            self.close()
         return self.client().call(method, params, seconds, progress=self.progress)
 
     def other_version(self) -> str:

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-import memd
 from tests.net.kit import PYTHON, Home
 from tests.net.wire import SECONDS
 
 COMPILER = "/usr/bin/cc"
-CLI = Path(memd.__file__).parent / "cli"
+_WHERE = (PYTHON, "-P", "-c", "import memd; print(*memd.__path__)")
+CLI = Path(subprocess.run(_WHERE, capture_output=True, text=True, check=True).stdout.strip(), "cli")
 STRICT = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror")
 SANITIZED = (*STRICT, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 PROMPT = {"MEMD_HOOK_DEADLINE_MS": "10000"}
