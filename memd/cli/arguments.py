@@ -5,8 +5,12 @@ versions of Python; docs/cli.md shows the same lines.
 """
 
 import argparse
+import os
 import re
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
 from typing import Any, NamedTuple, NoReturn
 
 from memd import __version__
@@ -77,6 +81,7 @@ _INVALID_VALUE = r"(?s)argument (\S+): invalid (\w+) value: (.*)"
 _NAME = r"[\w.-]+"
 USAGE = "memctl [OPTION...] COMMAND [ARGUMENT...]"
 MORE_HELP = "memctl help COMMAND says more, memctl help all lists the other commands."
+_USUAL_COLUMNS = 80
 _NAME_COLUMNS = 17  # of a name in the overview
 _MAX_LISTED = 6  # choices that an error message lists in full
 _FILE_METAVARS = ("FILE", "DIR", "PATH")  # of options whose value is a path
@@ -271,6 +276,18 @@ def _refuse(top: argparse.ArgumentParser, command: Command | None, word: str) ->
     top.exit(2, f"{usage}memctl: {sentence}\n  {hint}\n")
 
 
+@cache
+def _columns() -> int:
+    """Return the columns of COLUMNS, or of the terminal, or 80."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    if sys.__stdout__ is not None:
+        with suppress(OSError, ValueError):  # it is closed, or no terminal
+            return os.get_terminal_size(sys.__stdout__.fileno()).columns or _USUAL_COLUMNS
+    return _USUAL_COLUMNS
+
+
 class _Top(_Parser):
     """The parser of the whole command line, whose help is the overview."""
 
@@ -280,7 +297,13 @@ class _Top(_Parser):
 
 
 class _Formatter(argparse.HelpFormatter):
-    """A help formatter that wraps paragraphs but leaves indented lines as they are."""
+    """A help formatter that wraps paragraphs but leaves indented lines as they are.
+
+    argparse makes one for each argument, and asks shutil for the width unless it is given.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         """Return a text wrapped at ``width``; an indented line stays as it is."""

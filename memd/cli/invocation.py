@@ -48,6 +48,7 @@ CANNOT_READ = "{} cannot be read: {}"
 _DIRECTORY_GONE = "the current directory does not exist any more"
 _DIRECTORY_NOT_UTF8 = "the name of the current directory is not UTF-8"
 _OTHER_DIRECTORY = "change into another directory, or name one with --cwd"
+_PLAIN_WORD = r"[A-Za-z0-9_@%+=:,./-]+"  # that no shell changes
 _LINE_COLUMNS = 76  # of a memory in the list of an error
 _MOST_LISTED = 8  # memories that have a part of a name in common
 _ALL_LISTED = "memctl list shows them all"
@@ -216,13 +217,15 @@ class Invocation:
 
         It names the project of ``directory``, or of ``--cwd`` if it was given, and the sub-agent.
         """
-        import shlex  # noqa: PLC0415 - only what changed something prints a command
-
         options = self.options
         project = directory or (self.cwd if options.cwd else "")
         line = ["memctl", *(("--cwd", project) if project else ()), *words]
         if agent := getattr(options, "agent", None):
             line += ["--agent", agent, *(("--scope", options.scope) if options.scope else ())]
+        if all(re.fullmatch(_PLAIN_WORD, word) for word in line):
+            return " ".join(line)
+        import shlex  # noqa: PLC0415 - seldom needed
+
         return shlex.join(line)
 
     def request(self, *, seconds: float = ANSWER_SECONDS, **overrides: object) -> Any:
