@@ -1,4 +1,4 @@
-"""An agent whose conversation stays small: memd stores the large results of its tools."""
+"""An agent that remembers, learns and stays small: the whole of memd as one middleware."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ def read_file(path: str) -> str:
 
 client = Anthropic()
 model = client.beta.models.retrieve(MODEL)  # tells memd what it can do
-keeper = Keeper(".", sys.argv[1], model=model, seconds=1.0)
+keeper = Keeper(".", sys.argv[1], model=model, seconds=1.0)  # the memory of this project
 runner = client.with_middleware(
     keeper
 ).beta.messages.tool_runner(
@@ -31,4 +31,4 @@ runner = client.with_middleware(
 )
 for message in runner:
     print("".join(block.text for block in message.content if block.type == "text"))
-    keeper.after_turn(runner)  # where the window is nearly full, the API compacts
+    keeper.after_turn(runner)  # where the window is nearly full: notes, or the API compacts

@@ -1,18 +1,25 @@
-"""A middleware for the Anthropic SDK that lets memd keep an agent's conversation small.
+"""A middleware for the Anthropic SDK: memd's whole memory for one conversation of a program.
 
     keeper = Keeper(".", "session-1")
     model = Anthropic(middleware=[keeper])
     runner = model.beta.messages.tool_runner(..., tools=[..., keeper.reader_tool()])
 
-memd stores large results of tools; a request has their beginning and the path of the whole, which
-the model reads with the reader tool. The program's own messages are not changed. Needs the extra
-``anthropic``; only this file and ``memory_tool`` use that library.
+- The first request has the memory section in its system prompt, and each later one the same bytes.
+- A prompt has the memories that matter for it, in its own message.
+- Large results of tools are stored; a request has their beginning and the path of the whole, which
+  the model reads with the reader tool.
+- After a turn memd takes notes and extracts memories, in a thread, with the request as it was sent.
+- Where the window is nearly full the notes take the place of what they cover.
+
+Needs the extra ``anthropic``; only this file and ``memory_tool`` use that library.
 
 Rules of this file
 - memd makes no request fail, changes none in place, and delays none by over 150 ms. Without an
   answer in time a request is sent with earlier decisions, and results without one are sent whole
   from then on.
 - Each attempt at a request sends the same bytes, and a reply is passed on as it comes.
+- What a server or the program itself shortens (``thread``, ``context_management``) gets no more
+  than stored results.
 """
 
 import copy
@@ -67,9 +74,12 @@ T = TypeVar("T")
 
 
 class Keeper(Middleware):
-    """One conversation of a program, which memd keeps small; for blocking and async clients.
+    """The memory of one conversation of a program; for blocking and async clients.
 
-    ``conversation`` names a sub-agent of the session. ``socket`` is the daemon's; by default it is
+    ``prompt`` (the memory section), ``recall`` (memories with a prompt), ``context`` (large results
+    and the window), ``extract`` and ``notes`` (after a turn) are its parts, each with its switch.
+    ``conversation`` names a sub-agent of the session, whose conversation is neither learnt from nor
+    compacted. ``socket`` is the daemon's; by default it is
     that of the user's own daemon, which is started where none runs. ``reader`` names the tool with
     which the model reads files: nothing is stored for a request without this tool. ``model`` is the
     result of ``client.models.retrieve``, from which memd knows what the model can do.
@@ -201,13 +211,14 @@ class Keeper(Middleware):
     def compacted(self, messages: Sequence[Any], **more_params: Any) -> list[Any]:
         """Return a shortened conversation, or the same where no strategy helps.
 
-        It is for programs with a loop of their own, and may take minutes. ``more_params`` are
-        further parameters of ``context.compact`` (docs/protocol.md). Raises what the daemon
-        answers, AnswerTimeoutError and DaemonUnavailableError.
+        It is for programs with a loop of their own, and may take minutes: the session's notes take
+        the place of what they cover, without a call of a model, or else memd's model sums up.
+        ``more_params`` are further parameters of ``context.compact`` (docs/protocol.md).
         """
         # Without the strategy for which the program itself would have to send a request.
         more_params = {"skip": ["api"], **more_params}
-        return self._compacted(messages, more_params, _COMPACTION_SECONDS) or list(messages)
+        compact = partial(self._compacted, messages, more_params, _COMPACTION_SECONDS)
+        return _result_or_none(compact) or list(messages)
 
     def dump(self) -> dict[str, Any]:
         """Return the state with which another process sends the same bytes, as JSON values."""
@@ -283,13 +294,11 @@ class Keeper(Middleware):
         full_body, deadline = {**body, **extra}, time.monotonic() + self._seconds
         is_turn = path == _CREATE_PATH and _COMPACTION not in full_body
         may_add = _SELF_MANAGED.isdisjoint(full_body)
-        new_body = body
-        if not full_body.get("thread"):  # of a thread the server has the earlier messages
-            messages = body["messages"]
-            _result_or_none(self._memories.load_section, deadline, asks=may_add)
-            if is_turn:
-                _result_or_none(self._memories.recall, messages, deadline, asks=may_add)
-            new_body = self._memories.in_body(body)
+        _result_or_none(self._memories.load_section, deadline, asks=may_add)
+        if is_turn:
+            _result_or_none(self._memories.recall, body["messages"], deadline, asks=may_add)
+        # Of a thread the server has the earlier messages, as they were sent.
+        new_body = body if full_body.get("thread") else self._memories.in_body(body)
         if self._plans:
             planned_body = {**new_body, **extra}
             answer = _result_or_none(self._ask_for_plan, planned_body, _betas(request), deadline)
@@ -381,14 +390,16 @@ class Keeper(Middleware):
         message = reply.end_of_turn()
         is_own = _SELF_MANAGED.isdisjoint([*body, *extra]) and _COMPACTION not in full_body
         if message is not None and is_own and self._learning_methods:
-            self._ended_turns.give(EndedTurn(full_body, body["messages"], message))
+            self._ended_turns.give(EndedTurn(full_body, body["messages"], message, reply.usage))
 
     def _learn(self, turn: EndedTurn) -> None:
         """Have memd take notes of a turn and extract memories from it. Raises anything."""
         params = {**self._session, **learning_params(turn)}
         with self._planner.new_client(start=True) as client:
+            deadline = time.monotonic() + _LEARNING_SECONDS
             for method in self._learning_methods:
-                _result_or_none(client.call, method, params, _LEARNING_SECONDS)
+                seconds = max(deadline - time.monotonic(), 0)
+                _result_or_none(client.call, method, params, seconds)
 
 
 def _result_or_none(work: Callable[..., T], *arguments: Any, **named: Any) -> T | None:

@@ -64,7 +64,8 @@ class BroughtMemories:
         section = ""
         try:
             if asks and self._loads_prompt:
-                section = self._call("load_prompt", self._session, deadline)["prompt"] or ""
+                answer = self._call("load_prompt", self._session, deadline)
+                section = _text_in(answer, "prompt")
         finally:
             if self.section is None:
                 self.section = section
@@ -95,7 +96,7 @@ class BroughtMemories:
             "recent_tools": [*dict.fromkeys(calls_of(messages[-_TOOLS_FROM:]).values())],
             "deadline_ms": milliseconds,
         }
-        return str(self._call("prefetch", params, until)["block"])
+        return _text_in(self._call("prefetch", params, until), "block")
 
     def in_body(self, body: Body) -> Body:
         """Return a request with the section and the memories; the same object if it has none."""
@@ -159,11 +160,15 @@ class BackgroundWork(Generic[T]):
 
 
 class EndedTurn(NamedTuple):
-    """The last request of a turn as it was sent, its messages as the program made them, a reply."""
+    """The last request of a turn as it was sent, its messages as the program made them, a reply.
+
+    ``usage`` is what the reply says of its tokens.
+    """
 
     body: Body
     messages: Sequence[Message]
     reply: Message
+    usage: Mapping[str, Any]
 
 
 def learning_params(turn: EndedTurn) -> dict[str, Any]:
@@ -172,7 +177,8 @@ def learning_params(turn: EndedTurn) -> dict[str, Any]:
     A conversation too large for a frame goes without ``cache``, with outlines of its longest texts.
     """
     sent = [*turn.body["messages"], turn.reply]
-    named = with_names(sent, [*turn.messages, turn.reply])
+    *earlier, reply = with_names(sent, [*turn.messages, turn.reply])
+    named = [*earlier, {**reply, "usage": turn.usage}]
     cache = {name: turn.body[name] for name in _CACHED if name in turn.body}
     params = {"messages": named, "cache": {**cache, "messages": sent}}
     if len(msgspec.json.encode(params)) > FRAME_BYTES:
@@ -248,6 +254,12 @@ def _with_block(message: Message, block: str) -> Message:
     content = message["content"]
     blocks = [_text_block(content)] if isinstance(content, str) else content
     return {**message, "content": [_text_block(block), *blocks]}
+
+
+def _text_in(answer: Any, name: str) -> str:
+    """Return a text in memd's answer, "" where it has none."""
+    text = answer.get(name) if isinstance(answer, Mapping) else None
+    return text if isinstance(text, str) else ""
 
 
 def _text_block(text: str) -> dict[str, Any]:

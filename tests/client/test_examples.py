@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.net.kit import until
 from tests.support.daemon import Home, client, daemon_process, throw_away_home
 from tests.support.messages import messages_server, text, tools
 from tests.support.scripted_daemon import HangUp, ScriptedDaemon
@@ -17,6 +18,10 @@ from tests.support.steps import ReceivedMessage, ScriptedReply
 EXAMPLES = Path(__file__).parents[2] / "clients" / "python"
 BLOCKING, ASYNCHRONOUS = re.findall(
     "```python\n(.*?)```", (EXAMPLES / "README.md").read_text(), re.DOTALL
+)
+
+SDK = re.findall(
+    "```python\n(.*?)```", (EXAMPLES.parents[1] / "docs" / "sdk.md").read_text(), re.DOTALL
 )
 
 
@@ -54,33 +59,51 @@ def test_the_asynchronous_example_works(home: Home) -> None:
 
 
 def test_the_chat_goes_on_from_its_notes(home: Home) -> None:
-    """A full window makes the notes the first message, once, and the last turn follows them."""
-    used = ScriptedReply(({"type": "text", "text": "2"},), usage={"input_tokens": 160_000})
-    with messages_server([text("1"), used, text("3"), text("4")]) as server:
-        prompts = "We sail at ten.\nMind the kestrel.\nWhen do we sail?\nAye."
+    """A full window makes the notes the first message, once, and the newest turns follow them."""
+    replies = [text(str(number)) for number in range(9)]
+    replies[6] = ScriptedReply(({"type": "text", "text": "6"},), usage={"input_tokens": 170_000})
+    prompts = [f"We sail at {number}. " + "Mind the kestrel. " * 900 for number in range(9)]
+    with messages_server(replies) as server:
         environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"}
-        lines = _run(home, str(EXAMPLES / "compacting.py"), given=prompts, **environ)
+        lines = _run(home, str(EXAMPLES / "compacting.py"), given="\n".join(prompts), **environ)
         asked = [request.json["messages"] for request in server.messages]
-    assert lines == ["1", "2", "3", "4"]
-    assert [len(messages) for messages in asked] == [1, 3, 4, 6]
-    for messages in asked[2:]:
-        notes, *rest = [str(message["content"]) for message in messages]
-        assert "# Task specification" in notes
-        assert "We sail at ten." in notes
-        assert rest[:3] == ["Mind the kestrel.\n", "2", "When do we sail?\n"]
+    assert lines == [str(number) for number in range(9)]
+    assert [len(messages) for messages in asked[:8]] == [1, 3, 5, 7, 9, 11, 13, 15]
+    notes, *rest = [str(message["content"]) for message in asked[8]]
+    assert "# Task specification" in notes
+    assert "We sail at 0." in notes
+    assert rest[-2] == "7"
+    assert len(rest) < 15
 
 
 @pytest.mark.full
 def test_the_chat_goes_on_without_memd(home: Home) -> None:
-    """A daemon that hangs up on each update costs it nothing but the notes."""
+    """A daemon that hangs up on each call costs it nothing but the memory."""
     socket = f"{home.path}/played/memd.sock"
     used = ScriptedReply(({"type": "text", "text": "1"},), usage={"input_tokens": 160_000})
-    with messages_server(used) as server, ScriptedDaemon(socket, {"notes.update": HangUp()}):
+    with messages_server(used) as server, ScriptedDaemon(socket, {"context.plan": HangUp()}):
         environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"}
         example = str(EXAMPLES / "compacting.py")
         lines = _run(home, example, given="a\nb\nc", MEMD_SOCKET=socket, **environ)
         asked = [len(request.json["messages"]) for request in server.messages]
     assert (lines, asked) == (["1"] * 3, [1, 3, 5])
+
+
+def test_the_chat_of_the_docs_remembers(home: Home) -> None:
+    """What it is asked to remember in one turn is a memory, and its prefix only grows."""
+    with messages_server(text("Aye.")) as server:
+        environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"}
+        prompts = "Remember that the osprey broker listens on 9931.\nGo on.\nGo on.\n\n"
+        lines = _run(home, "-c", SDK[0], given=prompts, **environ)
+        first, *others = [request.json for request in server.messages]
+    assert lines == ["> Aye.", "> Aye.", "> Aye.", "> "]
+    for longer in others:
+        assert longer["system"] == first["system"]
+        assert longer["messages"][:1] == first["messages"]
+    assert len(others[1]["messages"]) == 5
+    with client(home, "test") as connection:
+        params = {"cwd": home.project(), "query": "osprey broker"}
+        until(lambda: connection.call("memory.search", params)["hits"], "it is a memory")
 
 
 @pytest.mark.full

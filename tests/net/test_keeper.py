@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.net.kit import PYTHON, Home, Project
+from tests.net.kit import PYTHON, Home, Project, until
 from tests.net.recorder import Recorder, text, tool
 from tests.net.wire import Json
 
@@ -75,8 +75,10 @@ def _looks(request: dict[str, Json]) -> list[dict[str, Json]]:
 
 def _run(project: Project, url: str, turns: int, **given: Any) -> Any:
     """Run a program with Keeper in a project; return what it printed."""
-    sent = {"url": url, "prompt": PROMPT, "turns": turns, **given}
-    done = project.home.run(PYTHON, "-c", AGENT, input=json.dumps(sent), cwd=project.cwd)
+    environ = given.pop("environ", {})
+    sent = json.dumps({"url": url, "prompt": PROMPT, "turns": turns, **given})
+    run = project.home.run
+    done = run(PYTHON, "-c", AGENT, input=sent, cwd=project.cwd, environ=environ)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -166,6 +168,12 @@ def test_a_conversation_is_learnt_from(talk: Talk) -> None:
     """After a turn extract has been asked for."""
     jobs = talk.project.call("job.list")["jobs"]
     assert "extract" in {job["kind"] for job in jobs}
+
+
+def test_using_it_is_the_consent_to_learn(project: Project, api: Recorder) -> None:
+    """A program without a person in front of it is learnt from, unlike a hook of such a run."""
+    _run(project, api.url, 2, environ={"CLAUDE_CODE_SESSION_ATTENDED": "0"})
+    until(lambda: "tabs" in str(project.tree()), "the request to remember is a memory")
 
 
 def test_a_conversation_has_notes(talk: Talk) -> None:
