@@ -1,9 +1,13 @@
-r"""Split bytes into frames: lines, or bodies behind ``Content-Length`` if the first byte says so.
+r"""Split bytes into frames: lines, bodies behind ``Content-Length``, or POST requests of HTTP.
 
 Rules of this file
 - White space before the first byte is skipped. ``{`` or ``[`` means one JSON text per line for the
   life of the connection (MCP stdio, ``nc -U``); ``C`` or ``c`` means ``Content-Length`` headers
-  (LSP); anything else is answered with an error and ends the connection.
+  (LSP); ``P`` means HTTP, whose every request is a POST with a ``Content-Length``, of any path;
+  anything else is answered with an error and ends the connection.
+- HTTP is for programs that can send nothing else to a socket (a mod of Claude Code, ``curl``). Each
+  JSON text comes back as the body of a 200; that a connection has one request at a time and no
+  subscription is the client's part.
 - A frame whose end cannot be found (too long, a bad header) is fatal: ``failure`` is set, and later
   bytes are ignored. The content of a frame is not checked here.
 - Work is linear in the bytes that come: no byte is searched twice, and no more than one frame and
@@ -21,6 +25,7 @@ from memd.base.strict_json import NotJsonError
 from memd.rpc.errors import message_too_large, out_of_memory
 
 _WHITE = b" \t\r\n"
+_HTTP_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 _LENGTH_DIGITS = 10  # a longer Content-Length is too large, and is not converted
 
 
@@ -30,6 +35,7 @@ class Framing(Enum):
     UNKNOWN = "unknown"
     LINES = "lines"
     HEADERS = "headers"
+    HTTP = "http"
 
 
 class FrameReader:
@@ -91,7 +97,7 @@ class FrameReader:
             del self._buffer[: len(self._buffer) - len(self._buffer.lstrip(_WHITE))]
         if self.framing is Framing.LINES:
             return self._take_line("a frame", limits.FRAME_BYTES)
-        return self._take_header() if self.framing is Framing.HEADERS else self._detect_framing()
+        return self._detect_framing() if self.framing is Framing.UNKNOWN else self._take_header()
 
     def _detect_framing(self) -> bytes | None:
         """Set ``framing`` or ``failure`` by the first byte, if there is one."""
@@ -102,8 +108,10 @@ class FrameReader:
             self.framing = Framing.LINES
         elif first in b"Cc":
             self.framing = Framing.HEADERS
+        elif first == b"P":
+            self.framing = Framing.HTTP
         else:
-            self.failure = NotJsonError("a connection begins with {, [ or Content-Length")
+            self.failure = NotJsonError("a connection begins with {, [, Content-Length or POST")
         return b""
 
     def _take(self, size: int) -> bytes:
@@ -127,14 +135,17 @@ class FrameReader:
         return None if end < 0 else self._take(end + 1).strip(_WHITE)
 
     def _take_header(self) -> bytes | None:
-        """Take one header line; return b"" for it, ``None`` while it is incomplete."""
+        """Take one header line, or HTTP's first; return b"" for it, ``None`` while incomplete."""
         before = len(self._buffer)
         line = self._take_line("a header block", limits.HEADER_BYTES)
         if line is None:
             return None
         if line:
+            if self._header_bytes or self.framing is not Framing.HTTP:
+                self.failure = self._read_field(line)
+            elif not line.startswith(b"POST "):
+                self.failure = NotJsonError("a request over HTTP is a POST")
             self._header_bytes += before - len(self._buffer)
-            self.failure = self._read_field(line)
         elif self._body_length is not None:  # an empty line ends the header block
             self._in_body = True
         elif self._header_bytes:
@@ -171,4 +182,6 @@ def encode(framing: Framing, body: bytes) -> bytes:
     """Return one frame in the peer's framing; while that is unknown, as a line."""
     if framing is Framing.HEADERS:
         return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+    if framing is Framing.HTTP:
+        return _HTTP_HEAD % len(body) + body
     return body + b"\n"

@@ -10,7 +10,8 @@ from tests.net.kit import Home
 from tests.net.wire import SECONDS, connect
 
 GOOD = b'{"jsonrpc":"2.0","id":"good","method":"hello","params":{}}'
-_HEADER = re.compile(rb"Content-Length: (\d+)\r\n\r\n")
+_STATUS = rb"HTTP/1\.1 200 OK\r\nContent-Type: application/json\r\n"
+_HEADER = re.compile(rb"(?:%b)?Content-Length: (\d+)\r\n\r\n" % _STATUS)
 _INSIDE = ("Traceback (most recent call last)", '.py", line ', '.py\\", line ')
 
 
@@ -30,6 +31,20 @@ def request(method: str, identity: Any = 1, **params: Any) -> bytes:
 def headed(body: bytes) -> bytes:
     """Return a frame with a header."""
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def posted(body: bytes) -> bytes:
+    """Return a request of HTTP as clients send it."""
+    head = b"POST /any HTTP/1.1\r\nHost: memd\r\nAccept: */*\r\ncontent-length: %d\r\n\r\n%b"
+    return head % (len(body), body)
+
+
+def lined(body: bytes) -> bytes:
+    """Return a frame that is a line."""
+    return body + b"\n"
+
+
+FRAMINGS = {"line": lined, "header": headed, "HTTP": posted}
 
 
 def exchanged(home: Home, data: bytes) -> bytes:

@@ -1,17 +1,28 @@
-"""JSON-RPC 2.0 in two framings: strict JSON, envelopes, batches, and bytes of any other kind."""
+"""JSON-RPC 2.0 in three framings: strict JSON, envelopes, batches, and bytes of any other kind."""
 
 import json
 import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from http.client import HTTPConnection
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tests.net.kit import Home, Project
-from tests.net.socket_bytes import GOOD, answers, bodies, exchanged, headed, raw, request
+from tests.net.socket_bytes import (
+    FRAMINGS,
+    GOOD,
+    answers,
+    bodies,
+    exchanged,
+    headed,
+    posted,
+    raw,
+    request,
+)
 from tests.net.wire import RpcError
 
 CORPORA = Path(os.environ.get("MEMD_CORPORA") or Path(__file__).parents[3] / "shared/corpora")
@@ -34,13 +45,11 @@ STRICT = {
 }
 
 
-@pytest.mark.parametrize("framing", ["line", "header"])
+@pytest.mark.parametrize("framing", FRAMINGS)
 @pytest.mark.parametrize("name", STRICT)
 def test_json_is_strict(home: Home, name: str, framing: str) -> None:
     """What is no strict JSON gets one error without an id, and the next frame an answer."""
-    sent = STRICT[name] + b"\n" + GOOD + b"\n"
-    if framing == "header":
-        sent = headed(STRICT[name]) + headed(GOOD)
+    sent = b"".join(map(FRAMINGS[framing], (STRICT[name], GOOD)))
     bad, good = answers(exchanged(home, sent))
     assert (bad["id"], bad["error"]["code"]) == (None, -32700)
     assert good["result"]["name"] == "memd"
@@ -117,7 +126,7 @@ def test_a_notification_is_not_answered(home: Home) -> None:
     assert [a["id"] for a in answers(exchanged(home, b"\n".join([*quiet, GOOD])))] == ["good"]
 
 
-@pytest.mark.parametrize("framing", ["line", "header"])
+@pytest.mark.parametrize("framing", FRAMINGS)
 def test_each_item_of_a_batch_is_answered_for_itself(project: Project, framing: str) -> None:
     """A bad item gets its own error, a notification nothing, and the others their results."""
     batch = b"[%b]" % b",".join(
@@ -133,7 +142,7 @@ def test_each_item_of_a_batch_is_answered_for_itself(project: Project, framing: 
             request("load_prompt", 5, cwd=project.cwd),
         ]
     )
-    received = exchanged(project.home, headed(batch) if framing == "header" else batch)
+    received = exchanged(project.home, FRAMINGS[framing](batch))
     assert len(bodies(received)) == 1
     found = answers(received)
     codes = {a["id"]: a.get("error", {}).get("code") for a in found if a["id"] is not None}
@@ -196,14 +205,15 @@ WAYS = (_at_once, _in_pieces, _with_descriptors, _then_half_closed)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-@pytest.mark.parametrize("end", ["LF", "CRLF", "headers"])
+@pytest.mark.parametrize("end", ["LF", "CRLF", "headers", "HTTP"])
 def test_however_bytes_come_they_are_one_request(
     home: Home, way: Callable[[socket.socket, bytes], None], end: str
 ) -> None:
     """Pieces, descriptors and a half-closed side change no answer; passed files are not kept."""
     pair = [request("hello", 7), request("hello", 8)]
+    heads = {"headers": headed, "HTTP": posted}
     ends = {"LF": b"\n", "CRLF": b"\r\n"}
-    sent = b"".join(map(headed, pair)) if end == "headers" else ends[end].join([*pair, b""])
+    sent = b"".join(map(heads[end], pair)) if end in heads else ends[end].join([*pair, b""])
     with raw(home) as connection:
         way(connection, sent)
         received = b""
@@ -217,6 +227,21 @@ def test_however_bytes_come_they_are_one_request(
         with suppress(FileNotFoundError):
             held.append(os.readlink(f"{folder}/{name}"))
     assert held.count(os.devnull) <= 3
+
+
+def test_an_http_client_gets_answer_after_answer(project: Project) -> None:
+    """A library for HTTP reads them as such, over one connection; what is no POST is refused."""
+    client = HTTPConnection("memd")
+    client.sock = raw(project.home)
+    for number in range(3):
+        client.request("POST", "/", request("load_prompt", number, cwd=project.cwd))
+        reply = client.getresponse()
+        answer = json.loads(reply.read())
+        assert (reply.status, answer["id"]) == (200, number)
+        assert "MEMORY.md" in answer["result"]["prompt"]
+    client.request("PUT", "/", GOOD)
+    assert json.loads(client.getresponse().read())["error"]["code"] == -32700
+    client.close()
 
 
 def test_a_last_line_without_newline_is_answered(project: Project) -> None:
@@ -235,6 +260,8 @@ OTHERS = {
     "two lengths": b"Content-Length: 58\r\nContent-Length: 5\r\n\r\n" + GOOD,
     "HTTP GET": b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "HTTP POST": b"POST / HTTP/1.1\r\nContent-Length: 58\r\n\r\n" + GOOD,
+    "HTTP POST in chunks": b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3a\r\n" + GOOD,
+    "HTTP PUT": b"PUT / HTTP/1.1\r\nContent-Length: 58\r\n\r\n" + GOOD,
     "TLS": b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03" + bytes(100),
     "gzip": b"\x1f\x8b\x08\x00" + bytes(50),
     "UTF-16": GOOD.decode().encode("utf-16") + b"\n",
@@ -284,7 +311,7 @@ def test_every_envelope_is_answered_or_rightly_not(home: Home) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("framing", ["line", "header"])
+@pytest.mark.parametrize("framing", FRAMINGS)
 def test_texts_of_a_json_test_suite_are_answered(home: Home, framing: str) -> None:
     """Each text that is not JSON is an error; none of them ends the daemon."""
     files = sorted((CORPORA / "JSONTestSuite").rglob("*.json"))
@@ -292,7 +319,7 @@ def test_texts_of_a_json_test_suite_are_answered(home: Home, framing: str) -> No
         pytest.skip("no JSONTestSuite; MEMD_CORPORA names the folder of corpora")
     for file in files:
         data = file.read_bytes()
-        found = answers(exchanged(home, headed(data) if framing == "header" else data + b"\n"))
+        found = answers(exchanged(home, FRAMINGS[framing](data)))
         assert all("error" in answer for answer in found), file.name
         assert found or not data.strip(), file.name
     assert home.call("hello")["name"] == "memd"
