@@ -10,7 +10,8 @@ from memd.client.context import Keeper
 MODEL = "claude-haiku-5-5"
 client = Anthropic()
 # The memory of this directory's project; the model's facts tell memd how large its window is.
-keeper = Keeper(".", f"chat-{os.getpid()}", model=client.beta.models.retrieve(MODEL))
+model = client.beta.models.retrieve(MODEL)
+keeper = Keeper(".", f"chat-{os.getpid()}", model=model, seconds=1.0)
 chat = client.with_middleware(keeper)
 said = []
 for line in sys.stdin:

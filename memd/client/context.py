@@ -26,6 +26,7 @@ import copy
 import json
 import operator
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -136,7 +137,7 @@ class Keeper(Middleware):
         # The body of the last request as the program made it, the body that was sent in its place,
         # and the betas of that.
         self._attempt: tuple[Any, Any, Sequence[str]] = (None, None, ())
-        self._planner.start_daemon()
+        threading.Thread(target=_result_or_none, args=(self._prepare,), daemon=True).start()
 
     def handle(self, request: APIRequest, call_next: anthropic.CallNext) -> Any:
         """Send a request of a blocking client."""
@@ -236,6 +237,11 @@ class Keeper(Middleware):
         self._added_members = dumped["request"]
         self._memories.section = dumped["section"]
         self._memories.prompts |= dumped["memories"]
+
+    def _prepare(self) -> None:
+        """Start a daemon if none runs, and load the memory section. Raises anything."""
+        with self._planner.new_client(start=True) as client:
+            self._memories.load_early(client.call)
 
     def _compact_by_notes(self, runner: Any) -> bool:
         """Put a runner's notes in the place of what they cover, if that helps. Raises anything."""

@@ -51,17 +51,23 @@ class BroughtMemories:
     ) -> None:
         self.section: str | None = None
         self.prompts: dict[str, str] = {}
+        self._early_section = ""  # for a first request that memd does not answer in time
         self.is_compacted = False  # since memd was last told, so that memories may come again
         self._call = call
         self._session = session
         self._loads_prompt = prompt
         self._recalls = recall
 
+    def load_early(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        """Load the section before the first request, by a call that may take its time."""
+        if self._loads_prompt:
+            self._early_section = _text_in(call("load_prompt", self._session), "prompt")
+
     def load_section(self, deadline: float, *, asks: bool) -> None:
         """Decide about the memory section, once; where memd is not asked there is none."""
         if self.section is not None:
             return
-        section = ""
+        section = self._early_section if asks else ""
         try:
             if asks and self._loads_prompt:
                 answer = self._call("load_prompt", self._session, deadline)

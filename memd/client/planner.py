@@ -68,11 +68,6 @@ class Planner:
         with self._lock_until(deadline):
             return self._call(method, params, deadline)
 
-    def start_daemon(self) -> None:
-        """Start the user's own daemon in a thread if none runs, for later requests."""
-        if self._socket is None:
-            threading.Thread(target=_start_daemon, daemon=True).start()
-
     def plan(
         self, messages: Sequence[Message], plan_params: Mapping[str, Any], deadline: float
     ) -> dict[str, Any]:
@@ -158,7 +153,7 @@ class Planner:
             self._client.close()
             if self._may_start:
                 self._may_start = False
-                self.start_daemon()
+                threading.Thread(target=_start_daemon, daemon=True).start()
             raise
 
     def _call_once(self, method: str, params: Mapping[str, Any], deadline: float) -> Any:
