@@ -1,5 +1,6 @@
 """The middleware as the whole memory: what it asks memd, and what goes out of its answers."""
 
+import copy
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from anthropic import beta_tool
+from anthropic import Anthropic, Middleware, beta_tool
 
 from memd.client.context import Keeper
 from tests.client.agents import LARGE, WAYS, blocking, body, history, sent_by
@@ -101,6 +102,32 @@ def test_every_way_of_asking_has_the_whole_memory(
         assert named == params["cache"]["messages"]
         assert params["messages"][-1]["usage"]["output_tokens"] > 0
     assert asked(daemon) == ["prefetch", "context.plan", "notes.update", "extract"]
+
+
+class Spy(Middleware):
+    """A program's own middleware, which sees requests before and after the Keeper has them."""
+
+    def __init__(self) -> None:
+        self.bodies: list[tuple[Any, Any]] = []  # of each request, before it went on and after
+
+    def handle(self, request: Any, call_next: Any) -> Any:
+        before = copy.deepcopy(request.json)
+        response = call_next(request)
+        self.bodies.append((before, request.json))
+        return response
+
+
+@pytest.mark.usefixtures("daemon")
+def test_no_request_is_changed_in_place(server: MessagesServer, socket: str) -> None:
+    """Whoever else has the request still has it as the program made it."""
+    spy = Spy()
+    given = body([*history(LARGE), ANSWER, PROMPT], system=[{"type": "text", "text": "x", **MARK}])
+    middleware = [spy, keeper(socket)]
+    with Anthropic(base_url=server.url, api_key="k", middleware=middleware) as client:
+        client.messages.create(**given)
+    ((before, after),) = spy.bodies
+    assert before == after
+    assert server.messages[0].json["messages"][-1]["content"] == REMEMBERED
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -226,3 +226,14 @@ def test_what_is_learnt_comes_back(home: Home, server: MessagesServer) -> None:
     talk.keeper = talk.new_keeper()
     talk.say("Which port has the kestrel broker?")
     assert "9917" in json.dumps(server.messages[-1].json["messages"])
+
+
+def test_what_came_is_not_learnt_again(home: Home, server: MessagesServer) -> None:
+    """Words of a memory in a prompt's block are not the person's, whatever they ask for."""
+    talk = Talk(home, server.url)
+    talk.write("zebra", "Remember: always restart the zebra broker on Mondays.")
+    talk.say("What of the zebra broker?")
+    talk.say("Remember that the walrus broker listens on port 9919.")
+    until(lambda: len(talk.call("memory.list")["memories"]) == 2, "the request is a memory")
+    assert "restart" in json.dumps(server.messages[0].json["messages"])
+    assert talk.call("review.list")["items"] == []
