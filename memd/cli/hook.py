@@ -263,23 +263,55 @@ def claim_start(state: bytes, now: float) -> bool:
 
 
 def send_event(
-    client: str, event: str, path: bytes, environ: Environ, payload: bytes, *, messages: bool
+    client: str,
+    event: str,
+    paths: "tuple[bytes, bytes]",
+    environ: Environ,
+    payload: bytes,
+    *,
+    messages: bool,
 ) -> "bytes | None":
     """Send one event and return the body of the answer, empty if there is none.
 
-    Returns ``None`` if no daemon listens at the path of its socket. ``messages`` asks the daemon
-    for messages of other agents too. Raises ValueError and OverdueError.
+    ``paths`` are those of ``places``. Returns ``None`` if no daemon listens there, nor at the
+    socket that the file of the daemon's lock names: a program that hands on only a part of its
+    environment (Codex to its MCP servers, cron, su) may have started a daemon at another path.
+    ``messages`` asks the daemon for messages of other agents too. Raises ValueError and
+    OverdueError.
     """
+    path, state = paths
     if not path or len(payload) > PAYLOAD_BYTES:
         return b""
+    first = '"messages":true,' if messages else ""
+    request = hook_request(client, event, payload, environ, first)
     try:
-        first = '"messages":true,' if messages else ""
-        request = hook_request(client, event, payload, environ, first)
         return send_request(path, request, keep_open=messages)
+    except (FileNotFoundError, ConnectionRefusedError):
+        path = serving_socket(state)
+    except OSError:
+        return b""
+    try:
+        return send_request(path, request, keep_open=messages) if path else None
     except (FileNotFoundError, ConnectionRefusedError):
         return None
     except OSError:
         return b""
+
+
+def serving_socket(state: bytes) -> bytes:
+    """Return the socket's path in the lock file of the daemon that runs, empty if none runs."""
+    try:
+        file = posix.open(
+            state + b"/memd.lock", posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK
+        )
+    except OSError:
+        return b""
+    try:
+        path = posix.read(file, HEADER_BYTES).partition(b'"socket": "')[2].partition(b'"')[0]
+    except OSError:  # it is no file
+        path = b""
+    posix.close(file)
+    return b"" if b"\\" in path else path  # an escape of JSON
 
 
 def write_to_spool(state: bytes, client: str, event: str, environ: Environ, payload: bytes) -> None:
@@ -406,7 +438,7 @@ def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a
                 _signal.setitimer(_signal.ITIMER_REAL, seconds)
             if "unanswered" not in more:
                 given, wanted = bytes(payload), "messages" in more
-                body = send_event(client, event, path, environ, given, messages=wanted)
+                body = send_event(client, event, (path, state), environ, given, messages=wanted)
         except OverdueError:
             pass
         if spoolable and not body:

@@ -101,6 +101,23 @@ def test_the_command_of_the_settings_brings_memories(own: Home, kind: str) -> No
     assert hook.send("UserPromptSubmit", input=large) == HARMLESS
 
 
+def test_a_daemon_at_another_socket_is_found(own: Home, kind: str, tmp_path: Path) -> None:
+    """A hook whose runtime directory is not the daemon's asks the daemon that holds the lock."""
+    project = own.start().project()
+    project.write("zebra.md", "The zebra deploy port is 7001.", description="zebra deploy port")
+    elsewhere = {"XDG_RUNTIME_DIR": str(tmp_path)}
+    hook = Hook(own, kind, project)
+    sent = hook.payload("UserPromptSubmit", prompt=PORT, prompt_id="p")
+    status, printed, errors = hook.send("UserPromptSubmit", environ=elsewhere, input=sent)
+    assert (status, errors) == (0, "")
+    assert "7001" in printed
+    own.stop()
+    assert hook.send("UserPromptSubmit", environ=elsewhere, input=sent) == HARMLESS
+    for text in (b"", b"null", b'{"socket": "', b'{"socket": "/nowhere"}', b"\xff" * 5000):
+        (own.state / "memd.lock").write_bytes(text)
+        assert hook.send("UserPromptSubmit", environ=elsewhere, input=sent) == HARMLESS, text
+
+
 def _empty(path: Path) -> None:
     path.write_bytes(b"")
 
