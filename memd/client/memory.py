@@ -20,7 +20,14 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from memd.base.canonical import THINKING
-from memd.client.sent import FRAME_BYTES, Message, blocks_of, calls_of, outlines_in_frame
+from memd.client.sent import (
+    FRAME_BYTES,
+    Message,
+    blocks_of,
+    calls_of,
+    last_reply,
+    outlines_in_frame,
+)
 
 Body = Mapping[str, Any]
 # Calls a method with its parameters until a monotonic second. Raises MemdError and TimeoutError.
@@ -77,9 +84,10 @@ class BroughtMemories:
                 self.section = section
 
     def recall(self, messages: Sequence[Message], deadline: float, *, asks: bool) -> None:
-        """Decide which memories go out in the newest message, once, if that is a prompt."""
-        query = _prompt_of(messages[-1]) if messages else ""
-        key = _keys(messages[-2:])[-1] if query else ""
+        """Decide which memories go out in the newest prompt, once."""
+        place = _newest_of_user(messages)
+        query = _prompt_of(messages[place]) if place >= 0 else ""
+        key = _keys(messages[max(place - 1, 0) : place + 1])[-1] if query else ""
         if not query or key in self.prompts:
             return
         block = ""
@@ -227,6 +235,15 @@ def _essence(message: Message) -> bytes:
         if isinstance(block, Mapping) and block.get("type") not in THINKING
     ]
     return json.dumps([message.get("role"), known]).encode()
+
+
+def _newest_of_user(messages: Sequence[Message]) -> int:
+    """Return the place of the newest message behind the last reply that is not the system's, or -1.
+
+    A system's message may follow a prompt, for instance where a program adds tools.
+    """
+    places = range(len(messages) - 1, last_reply(messages), -1)
+    return next((place for place in places if messages[place].get("role") != "system"), -1)
 
 
 def _prompt_of(message: Message) -> str:

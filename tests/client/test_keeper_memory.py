@@ -200,6 +200,20 @@ def test_a_program_that_asks_again_gets_the_same(
     assert daemon.methods.count("prefetch") == 1
 
 
+def test_a_note_behind_a_prompt_hides_it_not(
+    server: MessagesServer, daemon: ScriptedDaemon, socket: str
+) -> None:
+    """A system's message behind the prompt leaves it a prompt, and results before it as well."""
+    results = history("x")
+    note = {"role": "system", "content": "Tools were added."}
+    messages = [*results, PROMPT, note]
+    sent_by("create", server.url, keeper(socket), body(messages))
+    sent = server.messages[0].json["messages"]
+    assert sent == [*results, {**PROMPT, "content": REMEMBERED}, note]
+    assert daemon.params("prefetch")["query"] == "Which port?"
+    assert daemon.params("prefetch")["recent_tools"] == ["report"]
+
+
 @pytest.mark.usefixtures("daemon")
 def test_a_mark_at_the_system_prompt_s_end_covers_the_section(
     server: MessagesServer, socket: str
