@@ -84,18 +84,20 @@ class BroughtMemories:
                 self.section = section
 
     def recall(self, messages: Sequence[Message], deadline: float, *, asks: bool) -> None:
-        """Decide which memories go out in the newest prompt, once."""
-        place = _newest_of_user(messages)
+        """Decide which memories go out in the newest prompt, once; earlier prompts stay."""
+        keys, place = _keys(messages), _newest_of_user(messages)
+        for key, message in zip(keys[:place], messages, strict=False):
+            if _prompt_of(message):
+                self.prompts.setdefault(key, "")
         query = _prompt_of(messages[place]) if place >= 0 else ""
-        key = _keys(messages[max(place - 1, 0) : place + 1])[-1] if query else ""
-        if not query or key in self.prompts:
+        if not query or keys[place] in self.prompts:
             return
         block = ""
         try:
             if asks and self._recalls:
                 block = self._prefetch(messages, query, deadline)
         finally:
-            self.prompts.setdefault(key, block)
+            self.prompts.setdefault(keys[place], block)
 
     def _prefetch(self, messages: Sequence[Message], query: str, deadline: float) -> str:
         """Return the block of memories for a prompt, "" if none helps. Raises as ``Call`` does."""
@@ -220,9 +222,9 @@ def _keys(messages: Sequence[Message]) -> list[str]:
 
     It stays the same where a program moves cache marks or writes a text as a block.
     """
-    essences = [b"", *map(_essence, messages)]
-    pairs = pairwise(essences)
-    return [sha256(b"\0".join(pair)).hexdigest()[:_KEY_CHARACTERS] for pair in pairs]
+    digests = [b"", *(sha256(_essence(message)).digest() for message in messages)]
+    pairs = map(b"".join, pairwise(digests))
+    return [sha256(pair).hexdigest()[:_KEY_CHARACTERS] for pair in pairs]
 
 
 def _essence(message: Message) -> bytes:

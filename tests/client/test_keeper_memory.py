@@ -200,6 +200,17 @@ def test_a_program_that_asks_again_gets_the_same(
     assert daemon.methods.count("prefetch") == 1
 
 
+@pytest.mark.usefixtures("daemon")
+def test_a_prompt_said_before_changes_no_earlier_one(server: MessagesServer, socket: str) -> None:
+    """Words that stood in the history without memories stay so, when they are said once more."""
+    known, go_on = keeper(socket), {"role": "user", "content": "Go on."}
+    earlier = [go_on, ANSWER, PROMPT, ANSWER, go_on]
+    for messages in (earlier, [*earlier, ANSWER, PROMPT]):
+        sent_by("create", server.url, known, body(messages))
+    first, second = (request.json["messages"] for request in server.messages)
+    assert second[: len(first)] == first
+
+
 def test_a_note_behind_a_prompt_hides_it_not(
     server: MessagesServer, daemon: ScriptedDaemon, socket: str
 ) -> None:
