@@ -264,7 +264,7 @@ def _refuse(top: argparse.ArgumentParser, command: Command | None, word: str) ->
     usage, sentence = "", f"{command.name if command else name} takes no {word}"
     if not word.startswith("-"):
         sentence += " there"
-        hint = "options stand before or behind the other words, not between; see --help"
+        hint = f"see {name} --help: options stand before or behind all other words"
     elif word in own_flags:
         sentence += " there"
         hint = f"it stands behind the command: {name} {word}"
@@ -366,7 +366,8 @@ def _add_operand(
     """Add an operand to a command's parser, with its completion if ``hints`` are given."""
     arguments: dict[str, Any] = {"help": operand.help, "metavar": operand.name}
     if operand.many:
-        arguments["nargs"] = "*" if operand.optional else "+"
+        # With a default, as argparse names a missing "*" in errors otherwise.
+        arguments |= {"nargs": "*", "default": []} if operand.optional else {"nargs": "+"}
     elif operand.optional:
         arguments["nargs"] = "?"
     if operand.choices:

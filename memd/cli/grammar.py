@@ -165,7 +165,7 @@ GLOBAL_OPTIONS = (
 )
 
 
-def synopsis(command: Command, width: int = 80) -> str:
+def synopsis(command: Command, width: int = 80 - len("usage: ")) -> str:
     """Return a command's usage, wrapped at ``width`` characters, without the global options."""
     parts = []
     for option in command.options:

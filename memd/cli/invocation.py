@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 from memd import __version__
 from memd.base import limits, places
 from memd.base.errors import Busy, Invalid, MemdError, NotFound, Refused
-from memd.base.names import SUFFIX
+from memd.base.names import INDEX, SUFFIX
 from memd.cli.grammar import CHANGE_ID
 from memd.cli.output import Screen, table
 from memd.client.errors import DaemonUnavailableError
@@ -51,6 +51,7 @@ _OTHER_DIRECTORY = "change into another directory, or name one with --cwd"
 _PLAIN_WORD = r"[A-Za-z0-9_@%+=:,./-]+"  # that no shell changes
 _LINE_COLUMNS = 76  # of a memory in the list of an error
 _MOST_LISTED = 8  # memories that have a part of a name in common
+_CHANGES_SEARCHED = 200  # for the name of a memory that was deleted
 _ALL_LISTED = "memctl list shows them all"
 _WRONG_NUMBER = r"^(\w+): expected (?:int|float) ([<>]=) (\S+)$"
 TAKE_OVER = "memctl restart lets what is installed take over"
@@ -246,8 +247,8 @@ class Invocation:
         """Return the path of the memory that has this path, file name or name, or a part of it.
 
         A part counts where only one memory has it in its path, name or description. The id of a
-        change is returned as it is, and what no memory has as a path, since the memory may have
-        been deleted. Raises Refused if several have it, and what ``call`` raises.
+        change is returned as it is, and what no memory has as the path of one that was deleted.
+        Raises Refused if several have it, and what ``call`` raises.
         """
         if name.endswith(SUFFIX) or CHANGE_ID.fullmatch(name):
             return name
@@ -266,13 +267,34 @@ class Invocation:
             )
             hint = "\n  ".join(["say more of one of them:", *shown, *more])
             raise Refused(f"{len(matches)} memories have {name}", hint=hint)
-        return str(matches[0]["path"]) if matches else f"{name}{SUFFIX}"
+        return str(matches[0]["path"]) if matches else self._former_memory(name)
 
-    def no_memory(self, name: str) -> NotFound:
-        """Return the error for a missing memory, with the nearest ones. Raises as ``call``."""
+    def _former_memory(self, name: str) -> str:
+        """Return the path of the only memory of the newest changes that has ``name`` in its path.
+
+        Without one, or with several, it is the name as a path. Raises what ``call`` raises.
+        """
+        path = f"{name}{SUFFIX}"
+        wanted = re.sub(r"[\s_]+", "-", name.casefold().rstrip("…").strip())
+        changes = self.ask("memory.history", limit=_CHANGES_SEARCHED)["changes"] if wanted else []
+        paths = {each["path"] for change in changes for each in change["files"]}
+        matches = [each for each in paths if wanted in each.replace("_", "-") and each != INDEX]
+        if path in paths or len(matches) != 1:
+            return path
+        self.screen.note(f"{name}: {matches[0]}")
+        return str(matches[0])
+
+    def no_memory(self, name: str, error: NotFound) -> NotFound:
+        """Return the error for a missing memory, with the nearest ones. Raises as ``call``.
+
+        If the memory is there, and a version of it missing, that is ``error``.
+        """
         from difflib import get_close_matches  # noqa: PLC0415 - only a wrong name needs it
 
         path_by_name = {alias: each["path"] for each in self.memories() for alias in _names(each)}
+        if name in path_by_name.values():
+            error.hint = f"{self.command('log', name)} lists its changes"
+            return error
         nearest_names = get_close_matches(name.removesuffix(SUFFIX), path_by_name, 3)
         paths = dict.fromkeys(path_by_name[near] for near in nearest_names)  # each path once
         nearest = f"; the nearest: {', '.join(paths)}" if paths else ""

@@ -255,9 +255,9 @@ COMMANDS = (
         "Restores the files of one change, of a range, or all as of a time, to the byte. What "
         "somebody wrote since stays: it is merged with what comes back, or the file is left alone "
         "and named, and the status is 1. The undo is one change itself, undone by its id. Without "
-        "a change it takes back the newest one that is neither an undo nor undone, so a second "
-        "undo goes one step further back. With a memory it brings back the version before its last "
-        "change, also of one that was deleted; with --change too, as that change left it.",
+        "a change it takes back the newest one that is neither an undo, undone nor purged, so a "
+        "second undo goes one step further back. With a memory it brings back the version before "
+        "its last change, also of one that was deleted; with --change too, as that change left it.",
         "journal:undo",
         method="memory.undo",
         operands=(

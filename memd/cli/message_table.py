@@ -18,6 +18,7 @@ _KINDS = (
     "plan_approval_response",
     "notice",
 )
+_KIND_HELP = f"what it is for (default: text): {', '.join(_KINDS)}"
 _STATES = ("queued", "leased", "held", "read", "refused", "expired")
 
 COMMANDS = (
@@ -41,7 +42,7 @@ COMMANDS = (
             Option("--summary", "what it is about, at most 120 characters", "SUMMARY"),
             Option("--reply-to", "the message that it answers", "ID"),
             KEY,
-            Option("--kind", "what it is for (default: text)", choices=_KINDS),
+            Option("--kind", _KIND_HELP, "KIND", choices=_KINDS),
             Option("--request", "for a response: the request's id", "ID"),
             Option("--approve", "for a response: yes"),
             Option("--decline", "for a response: no", param=""),

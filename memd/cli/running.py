@@ -24,6 +24,7 @@ from memd.cli.output import escape
 
 USAGE = 2
 INTERRUPTED = 130
+_MISSING_KINDS = (NotFound.kind, "version_not_found")  # a memory, or a version of it
 # Commands turn the errors of their own files into sentences, so these are of standard output.
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -99,9 +100,9 @@ def _run_command(arguments: Sequence[str], surroundings: Surroundings) -> int:
                 setattr(options, argument.attribute, memory)
         try:
             return int(command(invocation) or 0)
-        except MemdError as error:
-            if isinstance(error, NotFound) and error.kind == NotFound.kind and memory:
-                raise invocation.no_memory(memory) from error
+        except NotFound as error:
+            if memory and error.kind in _MISSING_KINDS and "change" not in error.facts:
+                raise invocation.no_memory(memory, error) from error
             raise
 
 

@@ -146,19 +146,22 @@ def undo_newest(records: Callable[[], Iterable[ChangeRecord]], log: ChangeLog) -
     """Return the plan that undoes the first of some changes whose undo changes a file.
 
     ``records`` returns them, newest first. Changes whose files are as they were before them count
-    as undone as well.
+    as undone as well. What cannot be taken back since its text was purged is passed over.
     """
 
     def plan(tree: Tree) -> Draft:
         """Return the draft of the undo. Raises NotFound if nothing is left to undo."""
         passed: tuple[Undid, ...] = ()
         for record in records():
-            draft = Undo(record, log).plan(tree)
+            try:
+                draft = Undo(record, log).plan(tree)
+            except NotFound:
+                continue
             if draft.edits or draft.conflicts:
                 return replace(draft, undid=(*draft.undid, *passed))
             passed += draft.undid
         raise NotFound(
-            "nothing is left to undo: every change is undone already, or an undo",
+            "nothing is left to undo: every change is undone already, purged, or an undo",
             hint="an undo is undone by its id, which the history has",
         )
 

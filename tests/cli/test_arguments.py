@@ -29,6 +29,7 @@ def test_every_command_has_a_handler_and_a_help(
     assert left.value.code == 0
     shown = capsys.readouterr().out
     assert shown.startswith(f"usage: {synopsis(command)}\n\n{command.text.split()[0]}")
+    assert max(map(len, shown.splitlines())) <= 80
     words = " ".join(shown.split())
     helps = [option.help for option in command.options]
     for text in (*helps, *(operand.help for operand in command.operands)):

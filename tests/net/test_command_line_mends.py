@@ -171,3 +171,49 @@ def test_what_is_in_no_conflict_is_not_found(project: Project, tmp_path: Path) -
                     assert f"nothing waits for a decision about {path}\n" in done.stderr
         finally:
             server.send_signal(signal.SIGTERM)
+
+
+def test_a_dash_is_standard_input(project: Project) -> None:
+    """``add -`` remembers what a pipe holds, and no memory says a dash."""
+    done = project.memctl("add", "-", input="Never deploy on a Friday\n")
+    assert done.returncode == 0, done.stderr
+    (listed,) = project.json("list")["memories"]
+    assert listed["description"] == "Never deploy on a Friday"
+
+
+def test_a_deleted_memory_is_named_by_a_part(project: Project) -> None:
+    """What was forgotten is brought back, and purged, by a part of its path."""
+    path = project.json("add", "Prefer tabs over spaces in Makefiles")["path"]
+    assert project.memctl("rm", "tabs").returncode == 0
+    assert project.memctl("undo", "tabs spaces").returncode == 0
+    assert [each["path"] for each in project.json("list")["memories"]] == [path]
+    assert project.memctl("rm", "tabs").returncode == 0
+    (first, *_) = project.json("log", "tabs")["changes"]
+    assert first["files"][0]["action"] == "deleted"
+    purged = project.json("rm", "--purge", "tabs", "--yes")
+    assert [body["paths"] for body in purged["bodies"]] == [[path]]
+
+
+def test_a_missing_memory_or_version_is_named(project: Project) -> None:
+    """Undo names the nearest memory for a misspelt one, and the log where no version is older."""
+    project.write("fridays.md", "Never.")
+    misspelt = project.memctl("undo", "fridas.md")
+    assert misspelt.returncode == 1
+    assert "there is no memory fridas.md; the nearest: fridays.md" in misspelt.stderr
+    assert "memctl log fridays.md lists its changes" in project.memctl("undo", "fridays").stderr
+    assert "there is no change 'c99'" in project.memctl("show", "c99").stderr
+
+
+def test_a_missing_word_is_the_only_one_that_is_asked_for(own: Home) -> None:
+    """What may be left out is not named as missing."""
+    done = own.memctl("review", "accept")
+    assert done.returncode == 2
+    assert "the following arguments are required: ID\n" in done.stderr
+
+
+def test_an_empty_name_undoes_nothing(project: Project) -> None:
+    """A script whose variable is empty does not take the newest change back."""
+    project.write("a.md", "One.")
+    before = project.tree()
+    assert project.memctl("undo", "").returncode == 2
+    assert project.tree() == before

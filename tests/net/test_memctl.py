@@ -26,6 +26,7 @@ def known(project: Project) -> Project:
     return project
 
 
+CHANGE = "CHANGE"  # stands for the id of a change that a test made
 # Words of a command line with a mistake, and the nearest word, which the answer names.
 MISTAKES: list[tuple[list[str], str, int]] = [
     (["lst"], "list", 2),
@@ -291,7 +292,7 @@ def test_what_goes_for_good_is_asked_on_a_terminal(known: Project) -> None:
     [
         ["help", "all"],
         ["log", "-p"],
-        ["show", "c1"],
+        ["show", CHANGE],
         ["rm", "--purge", "broker.md", "--yes"],
         ["undo", "broker.md"],
         ["review"],
@@ -300,6 +301,7 @@ def test_what_goes_for_good_is_asked_on_a_terminal(known: Project) -> None:
 )
 def test_a_command_of_the_third_edition(known: Project, words: list[str]) -> None:
     """A command of the table is there and succeeds."""
-    known.write("broker.md", "Port 9921.", description="the staging broker and its port")
-    done = known.memctl(*words)
+    text = "the staging broker and its port"
+    change = known.write("broker.md", "Port 9921.", description=text)["change"]
+    done = known.memctl(*(change if word == CHANGE else word for word in words))
     assert done.returncode == 0, done.stderr

@@ -299,6 +299,14 @@ def test_memctl_undo_twice(project: Project) -> None:
     assert [change["reason"] for change in log[2:4]] == [f"undo of {first}", f"undo of {second}"]
 
 
+def test_what_was_purged_is_passed_over(project: Project) -> None:
+    """A purged change, which nothing brings back, does not keep the ones before it."""
+    first, _ = _write(project, "a.md", "One."), _write(project, "b.md", "Two.")
+    assert project.memctl("rm", "--purge", "b.md", "--yes").returncode == 0
+    assert _undone(project) == first
+    _nothing_is_left(project)
+
+
 @pytest.mark.full
 def test_memctl_undo_after_a_removal(project: Project) -> None:
     """The first thing after rm -rf of a memory directory is an undo: all of it is back."""

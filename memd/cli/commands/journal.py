@@ -140,6 +140,8 @@ def undo(invocation: Invocation) -> int:
     if options.as_of is not None:
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(options.as_of))
         invocation.screen.note(f"everything after {moment}")
+    if options.what == "":  # an empty variable of a script is no wish to undo the newest
+        raise Invalid("undo needs a change or a memory", hint="see memctl undo --help")
     change, path = options.change, None
     if options.what and CHANGE_ID.fullmatch(options.what):
         change = options.what

@@ -148,8 +148,8 @@ def write_sentence(invocation: Invocation, written: dict[str, Any]) -> str:
 def _text_params(invocation: Invocation, sentence: str) -> dict[str, Any]:
     """Return the parameters for the text: ``content`` of ``--file``, or the ``body``.
 
-    The body is the sentence, ``--body``, or read from a pipe if neither these nor ``--update`` are
-    given. Raises Invalid.
+    The body is the sentence or ``--body``; it is read from standard input if it is ``-``, and from
+    a pipe if neither these nor ``--update`` are given. Raises Invalid.
     """
     options = invocation.options
     if options.file:
@@ -160,7 +160,7 @@ def _text_params(invocation: Invocation, sentence: str) -> dict[str, Any]:
     if sentence:
         if body is not None:
             raise Invalid(_TWO_TEXTS, hint=_ADD_HINT)
-        return {"body": sentence}
+        body = sentence
     is_piped = body is None and not options.update and not invocation.surroundings.stdin.isatty()
     if is_piped or body == "-":
         body = invocation.read("-")

@@ -94,10 +94,10 @@ def _print_purged(invocation: Invocation, result: dict[str, Any]) -> None:
 
 
 def _purge_lines(result: dict[str, Any]) -> list[str]:
-    """Return a line for each removed text with its hash, and for each removed state file."""
+    """Return a line for each removed text, and for each removed state file."""
     would = "would be " if result["dry_run"] else ""
     lines = [
-        f"{would}purged {body['hash']} {', '.join(body['paths'])} ({' '.join(body['changes'])})"
+        f"{would}purged {', '.join(body['paths'])} ({' '.join(body['changes'])})"
         for body in result["bodies"]
     ]
     return [*lines, *(f"{would}removed {path}" for path in result["files"])]
