@@ -24,7 +24,7 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", 
 # Variation selectors are left alone, since emoji need them.
 _CONTROL = f"[\r{CONTROLS}{SEPARATORS}{DIRECTIONS}{HIDDEN}\u200c\u200d]"
 _DEFAULT_SIZE = (80, 24)  # columns and lines
-_MIN_COLUMNS = 20  # the last column of a table is never cut shorter
+_MIN_COLUMNS = 10  # the last column of a table is never cut shorter
 _UNITS = (("KiB", 1024), ("MiB", 1024**2), ("GiB", 1024**3))
 
 
@@ -172,8 +172,13 @@ def escape(text: str) -> str:
 
 
 def columns(text: str) -> int:
-    """Return how many columns a terminal gives a text; East Asian wide characters take two."""
+    """Return how many columns a terminal gives a text; East Asian wide characters take two.
+
+    Control characters count as what is shown of them.
+    """
     plain = re.sub(_PAINTED, "", text) if _OPEN in text else text
+    if not plain.isprintable():
+        plain = escape(plain)
     if plain.isascii():
         return len(plain)
     from unicodedata import combining, east_asian_width  # noqa: PLC0415 - rarely needed at start-up

@@ -200,6 +200,7 @@ def test_a_missing_memory_or_version_is_named(project: Project) -> None:
     misspelt = project.memctl("undo", "fridas.md")
     assert misspelt.returncode == 1
     assert "there is no memory fridas.md; the nearest: fridays.md" in misspelt.stderr
+    assert "the nearest: fridays.md" in project.memctl("log", "fridas").stderr
     assert "memctl log fridays.md lists its changes" in project.memctl("undo", "fridays").stderr
     assert "there is no change 'c99'" in project.memctl("show", "c99").stderr
 
@@ -217,3 +218,10 @@ def test_an_empty_name_undoes_nothing(project: Project) -> None:
     before = project.tree()
     assert project.memctl("undo", "").returncode == 2
     assert project.tree() == before
+
+
+def test_a_misspelt_topic_of_help_gets_the_nearest(own: Home) -> None:
+    """Topics are among the words that a misspelt one is compared with."""
+    done = own.memctl("help", "modles")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the nearest is models\n" in done.stderr

@@ -20,17 +20,27 @@ def known(project: Project) -> Project:
     return project
 
 
-def _lines(project: Project, *words: str) -> list[str]:
-    done = project.memctl(*words, environ={"COLUMNS": "80"})
+def _lines(project: Project, *words: str, columns: int = 80) -> list[str]:
+    done = project.memctl(*words, environ={"COLUMNS": str(columns)})
     assert done.returncode == 0, done.stderr
     assert done.stdout
     return done.stdout.splitlines()
 
 
+@pytest.mark.parametrize("columns", [80, 40])
 @pytest.mark.parametrize("command", ["list", "log", "status"])
-def test_rows_fit_in_80_columns(known: Project, command: str) -> None:
-    """No row of a list is wider than 80 columns."""
-    assert max(map(len, _lines(known, command))) <= 80
+def test_rows_fit_in_the_columns(known: Project, command: str, columns: int) -> None:
+    """No row of a list is wider than the terminal, of 80 columns or of 40."""
+    assert max(map(len, _lines(known, command, columns=columns))) <= columns
+
+
+def test_rows_of_the_report_fit_in_80_columns(own: Home) -> None:
+    """A long name of a project shortens the sentence before it."""
+    project = own.start().project("a-project-with-a-rather-long-name")
+    project.memctl("add", LONG)
+    (row,) = (line for line in _lines(project, "report") if line.startswith("learnt"))
+    assert len(row) <= 80
+    assert row.endswith("… (a-project-with-a-rather-long-name)")
 
 
 def test_the_description_comes_first(known: Project) -> None:

@@ -252,6 +252,16 @@ def _on_terminal(project: Project, *words: str, keys: bytes = b"", **environ: st
     return shown.decode(errors="replace")
 
 
+def test_rows_with_control_characters_fit_a_terminal(known: Project) -> None:
+    """What is shown of a control character counts as wide as it is shown."""
+    text = "one \x1b[31mtwo\x1b[0m three \x1b[32mfour\x1b[0m five \x1b[33msix\x1b[0m seven"
+    known.write("evil.md", "Text.", description=text)
+    shown = _on_terminal(known, "list", NO_COLOR="1").splitlines()
+    assert "u001b" in shown[0]
+    assert max(map(len, shown)) <= 80
+    assert len({line.index("  today  ") for line in shown}) == 1
+
+
 def test_a_terminal_obeys_no_memory(known: Project) -> None:
     """Control characters of a memory are shown on a terminal, and as they are in a pipe."""
     text = "red \x1b[31mtext\x07 and \x9b2J"

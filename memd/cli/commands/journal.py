@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from memd.base.errors import Invalid
+from memd.base.errors import Invalid, NotFound
 from memd.base.names import INDEX, printable
 from memd.base.recent import Recent
 from memd.cli import output
@@ -48,7 +48,8 @@ def log(invocation: Invocation) -> None:
             for line, each in zip(lines, ids, strict=True)
         )
     if not rows:
-        screen.note("no changes")
+        nothing, path = NotFound("no changes"), invocation.options.path
+        screen.note(str(invocation.no_memory(path, nothing) if path else nothing))
     if answer["former"]:
         former = printable(answer["former"])
         screen.note(f"more is kept for {former}, from where these memories were moved;")

@@ -7,10 +7,11 @@ from typing import Any
 from memd.base.names import SUFFIX
 from memd.cli import output
 from memd.cli.invocation import Invocation
-from memd.cli.output import cut
+from memd.cli.output import columns, cut
 
 _MAX_MEMORIES = 3  # memories of one list; --json has ten
-_SENTENCE_COLUMNS = 56
+_SENTENCE_COLUMNS = 67  # of 80, beside the names of the rows, with project and number
+_MIN_SENTENCE_COLUMNS = 20
 _MAX_DAYS = 7  # of those on which models were asked; --json has all
 
 
@@ -38,7 +39,7 @@ def _use_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
         yield "surfaced", f"{times}: {_count_noun(surfaced['memories'], 'memory')}"
     for number, memory in enumerate(answer["most"][:_MAX_MEMORIES]):
         times = _count_noun(memory["surfaced"], "time")
-        yield "" if number else "most often", f"{_memory_name(memory)}, {times}"
+        yield "" if number else "most often", _memory_name(memory, f", {times}")
 
 
 def _work_pairs(answer: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
@@ -64,11 +65,12 @@ def _count_and_sentences(name: str, counted: Mapping[str, Any]) -> Iterable[tupl
         yield "", f"and {counted['count'] - len(shown)} more"
 
 
-def _memory_name(memory: Mapping[str, Any]) -> str:
+def _memory_name(memory: Mapping[str, Any], end: str = "") -> str:
     """Return a memory's sentence with its project; of one that is gone its name in words."""
+    end = f" ({memory['project']}){end}"
     stem = memory["path"].removesuffix(SUFFIX).rpartition("/")[2]
     words = memory["description"] or re.sub("[-_]+", " ", stem)
-    return f"{cut(words, _SENTENCE_COLUMNS)} ({memory['project']})"
+    return cut(words, max(_SENTENCE_COLUMNS - columns(end), _MIN_SENTENCE_COLUMNS)) + end
 
 
 def _count_noun(count: int, noun: str) -> str:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 
+from memd.base.errors import Invalid
 from memd.cli.arguments import COMMANDS, CompletionHints, overview, parser
 from memd.cli.invocation import Invocation
 
@@ -109,6 +110,12 @@ def help_(invocation: Invocation) -> None:
     words = invocation.options.command
     text = overview(everything=True) if words == ["all"] else _TOPICS.get(" ".join(words))
     if text is None:
+        from difflib import get_close_matches  # noqa: PLC0415 - only a command or a wrong word
+
+        names = [word for each in COMMANDS for word in (each.words[0], *each.aliases)]
+        nearest = get_close_matches(words[0], [*names, *_TOPICS, "all"], 1)
+        if nearest and nearest[0] not in names:
+            raise Invalid(f"there is no command {words[0]}", hint=f"the nearest is {nearest[0]}")
         parser(line=words).parse_args([*words, "--help"])
         return
     invocation.screen.answer({"help": text}, text)
