@@ -225,3 +225,14 @@ def test_a_misspelt_topic_of_help_gets_the_nearest(own: Home) -> None:
     done = own.memctl("help", "modles")
     assert (done.returncode, done.stdout) == (2, "")
     assert "the nearest is models\n" in done.stderr
+
+
+def test_a_sentence_that_is_known_is_changed_as_the_answer_says(project: Project) -> None:
+    """A refusal names the command that changes the memory, if --update was given or not."""
+    path = project.json("add", "Deploys need two approvals")["path"]
+    for words in ((), ("--update", "--type", "feedback")):
+        refused = project.memctl("add", "Deploys need two approvals", *words)
+        assert refused.returncode == 1
+        assert f"or memctl add {path} --update with the parts to change\n" in refused.stderr
+    assert project.memctl("add", path, "--update", "--type", "feedback").returncode == 0
+    assert "type: feedback" in project.read(path)

@@ -14,7 +14,7 @@ _NOTHING_TO_ADD = "add needs what to remember"
 _TWO_TEXTS = "the words and --body are both the text"
 _ADD_HINT = 'memctl add "Never deploy on a Friday", or memctl add PATH.md --description … --body …'
 _EXISTS = "there is a memory {} already"
-_EXISTS_HINT = "memctl edit it, or say --update to change the parts that you give"
+_EXISTS_HINT = "memctl edit {0}, or memctl add {0} --update with the parts to change"
 _FILE_AND_PARTS = (
     "--file is the whole memory and needs its path; leave --name, --type and the like out"
 )
@@ -116,9 +116,10 @@ def add(invocation: Invocation) -> None:
             **params,
         )
     except Conflict as error:
-        if base_hash == "":
+        if base_hash == "" or sentence:
             known = path or str(error.facts.get("path", ""))
-            raise Refused(_EXISTS.format(known), hint=_EXISTS_HINT) from error
+            hint = _EXISTS_HINT.format(known)
+            raise Refused(_EXISTS.format(known), hint=hint) from error
         raise
     invocation.screen.answer(written, write_sentence(invocation, written))
 
