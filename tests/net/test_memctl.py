@@ -292,8 +292,23 @@ def test_what_goes_for_good_needs_a_yes(known: Project) -> None:
 
 @pytest.mark.full
 def test_what_goes_for_good_is_asked_on_a_terminal(known: Project) -> None:
-    """On a terminal the person is asked."""
-    assert "?" in _on_terminal(known, "rm", "--purge", "--pattern", "Port 9911", keys=b"n\n")
+    """On a terminal the person is asked, and shown once what would go."""
+    shown = _on_terminal(known, "rm", "--purge", "--pattern", "Port 9911", keys=b"n\n")
+    assert shown.count("would be purged broker.md (") == 1
+    assert "?" in shown
+    assert "nothing was removed" in shown
+    assert "9911" in known.read("broker.md")
+
+
+@pytest.mark.full
+def test_all_texts_of_a_memory_are_one_line_of_a_purge(known: Project) -> None:
+    """A purge lists each memory once, with all the changes whose texts go."""
+    change = known.write("broker.md", "Port 9912.")["change"]
+    done = known.memctl("rm", "--purge", "broker.md", "--yes")
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("purged broker.md (c")
+    assert change in line
 
 
 @pytest.mark.full

@@ -44,6 +44,9 @@ def _purge(invocation: Invocation) -> int:
     if not is_wanted and not options.dry_run and can_ask(invocation):
         screen.error("\n".join(_purge_lines(planned)) or "nothing is kept of it")
         is_wanted = person_agrees(invocation, "Remove it for good? Nothing brings it back.")
+        if not is_wanted:
+            screen.note("nothing was removed")
+            return _USAGE
     if options.dry_run or not is_wanted:
         _print_purged(invocation, planned)
         if options.dry_run:
@@ -94,10 +97,11 @@ def _print_purged(invocation: Invocation, result: dict[str, Any]) -> None:
 
 
 def _purge_lines(result: dict[str, Any]) -> list[str]:
-    """Return a line for each removed text, and for each removed state file."""
+    """Return a line for the removed texts of each memory, and for each removed state file."""
     would = "would be " if result["dry_run"] else ""
-    lines = [
-        f"{would}purged {', '.join(body['paths'])} ({' '.join(body['changes'])})"
-        for body in result["bodies"]
-    ]
+    changes_of: dict[str, dict[str, None]] = {}
+    for body in result["bodies"]:
+        changes = changes_of.setdefault(", ".join(body["paths"]), {})
+        changes.update(dict.fromkeys(body["changes"]))
+    lines = [f"{would}purged {paths} ({' '.join(ids)})" for paths, ids in changes_of.items()]
     return [*lines, *(f"{would}removed {path}" for path in result["files"])]
