@@ -198,7 +198,9 @@ async def _project_checks(
         snapshot = await to_thread.run_sync(daemon.store.reading.snapshot, project.memory_dir)
     except MemdError as error:
         return [Check("project", "failed", error.sentence, error.hint)]
-    detail = f"{len(snapshot.headers)} memories in {project.memory_dir} ({project.source})"
+    count = len(snapshot.headers)
+    memories = "1 memory" if count == 1 else f"{count} memories"
+    detail = f"{memories} in {project.memory_dir} ({project.source})"
     switch = "the sentence names the switch; a repository's own goes for everybody there"
     environment = call.caller.environment
     find_problems = daemon.projects.switch_problems

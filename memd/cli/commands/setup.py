@@ -302,7 +302,7 @@ def _preview(invocation: Invocation, client: ClientRow, plan: tuple[ClientEdit, 
     whole = " ".join(["memctl setup", client.name, *(f"--{name}" for name in given), "--diff"])
     return [
         f"{client.title}: would change {', '.join(paths[:2])}{more}",
-        f"  {added} lines more, {removed} less; the whole change: {whole}",
+        f"  {added} line{'s' * (added != 1)} more, {removed} less; the whole change: {whole}",
     ]
 
 
