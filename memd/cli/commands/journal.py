@@ -3,10 +3,11 @@
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
-from memd.base.errors import Invalid, NotFound
+from memd.base.errors import Invalid, MemdError, NotFound
 from memd.base.names import INDEX, printable
 from memd.base.recent import Recent
 from memd.cli import output
@@ -105,7 +106,9 @@ def _sentences(invocation: Invocation, changes: list[dict[str, Any]]) -> dict[st
     """Return the descriptions of the project's memories by path, for a list of some changes."""
     if not changes or invocation.options.all:  # paths of other projects may be the same
         return {}
-    return {each["path"]: each["description"] for each in invocation.memories()}
+    with suppress(MemdError):  # the history is there also where the directory cannot be read
+        return {each["path"]: each["description"] for each in invocation.memories()}
+    return {}
 
 
 def _change_row(
