@@ -149,7 +149,7 @@ def _works(home: Home, folder: Path, version: str) -> None:
     script = f"{home.path}/.local/share/bash-completion/completions/memctl"
     bash = ("bash", "-c", f'{completes}; echo "${{COMPREPLY[@]}}"', "bash", script)
     assert _run(home, *bash).splitlines()[-1].strip() == "history"
-    assert "plugin/memd.lua" in _run(home, "memctl", "setup", "neovim", "--dry-run")
+    assert "plugin/memd.lua" in _run(home, "memctl", "setup", "neovim", "--diff")
     _manual(home, folder / "memdir-daemon" / "share" / "man")
 
 
@@ -158,7 +158,7 @@ def _manual(home: Home, folder: Path) -> None:
     assert sorted(path.name for path in folder.rglob("*.[15]")) == sorted(PAGES)
     if shutil.which("man") is None:
         return
-    assert "memctl review" in _run(home, "man", "-l", str(folder / "man1/memctl-dream.1"))
+    assert "memctl review" in _run(home, "man", "-l", str(folder / "man1/memctl-review.1"))
     if "pipx" in folder.parts:
         assert _run(home, "man", "-w", "memctl").endswith("man1/memctl.1\n")
 
