@@ -9,7 +9,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple, NoReturn
 
@@ -36,6 +35,7 @@ from memd.cli.grammar import (
     Option,
     synopsis,
 )
+from memd.cli.output import line_columns
 
 COMMANDS = (
     *memory_table.COMMANDS,
@@ -54,7 +54,15 @@ COMMANDS = (
 # The first two parts of ``memctl --help``; ``memctl help all`` has the other commands too.
 DAILY = ("add", "list", "show", "edit", "rm", "search", "log", "undo", "why", "review", "status")
 NOW_AND_THEN = (
-    *("setup", "doctor", "dream", "report", "ui", "import", "export", "team", "config"),
+    "setup",
+    "doctor",
+    "dream",
+    "report",
+    "ui",
+    "import",
+    "export",
+    "team",
+    "config",
 )
 GROUPS = {
     "agent": "the agents that are there",
@@ -278,14 +286,10 @@ def _refuse(top: argparse.ArgumentParser, command: Command | None, word: str) ->
 
 @cache
 def _columns() -> int:
-    """Return the columns of COLUMNS, or of the terminal, or 80."""
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
-    if sys.__stdout__ is not None:
-        with suppress(OSError, ValueError):  # it is closed, or no terminal
-            return os.get_terminal_size(sys.__stdout__.fileno()).columns or _USUAL_COLUMNS
-    return _USUAL_COLUMNS
+    """Return the columns of a help text."""
+    # A process that was started with its standard output closed has none.
+    shown = line_columns(sys.stdout, os.environ) if sys.stdout is not None else None
+    return shown or _USUAL_COLUMNS
 
 
 class _Top(_Parser):

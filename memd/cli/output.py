@@ -13,6 +13,7 @@ import re
 import select
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TextIO
 
 from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, SEPARATORS
@@ -23,9 +24,21 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", 
 # Characters that move the cursor, end a line, turn the direction of text or are invisible.
 # Variation selectors are left alone, since emoji need them.
 _CONTROL = f"[\r{CONTROLS}{SEPARATORS}{DIRECTIONS}{HIDDEN}\u200c\u200d]"
-_DEFAULT_SIZE = (80, 24)  # columns and lines
+_USUAL_COLUMNS, _USUAL_LINES = 80, 24  # of a terminal that does not say
 _MIN_COLUMNS = 10  # the last column of a table is never cut shorter
 _UNITS = (("KiB", 1024), ("MiB", 1024**2), ("GiB", 1024**3))
+
+
+def line_columns(stream: TextIO, environ: Mapping[str, str]) -> int | None:
+    """Return the columns of a line: COLUMNS, else the terminal's, ``None`` without either."""
+    given = environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    if not stream.isatty():
+        return None
+    with suppress(OSError):
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_COLUMNS
+    return _USUAL_COLUMNS
 
 
 class Screen:
@@ -46,18 +59,12 @@ class Screen:
         self._quiet = quiet  # no notes on standard error
         self.as_json = as_json
         self.terminal = stdout.isatty()
-        columns_set = environ.get("COLUMNS", "")
-        self._columns = int(columns_set) if columns_set.isdecimal() and columns_set != "0" else None
+        self.width = line_columns(stdout, environ)  # ``None`` where no line is cut
         # Whether standard error may have lines that change, and questions may be asked there.
         self.live = stderr.isatty() and not quiet and not as_json
         understands_color = self.terminal and environ.get("TERM") != "dumb"
         is_wanted = understands_color and not environ.get("NO_COLOR")
         self._colored = color == "always" or (color == "auto" and is_wanted)
-
-    @property
-    def width(self) -> int | None:
-        """The columns of a line: of the terminal, else COLUMNS, ``None`` where no line is cut."""
-        return self.size[0] if self.terminal else self._columns
 
     @property
     def share(self) -> int | None:
@@ -66,17 +73,12 @@ class Screen:
 
     @property
     def height(self) -> int | None:
-        """The terminal's height in lines, ``None`` if the output is no terminal."""
-        return self.size[1] if self.terminal else None
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """The terminal's columns and lines; 80 and 24 if it does not say."""
-        try:
-            columns, lines = os.get_terminal_size(self._stdout.fileno())
-        except OSError:
-            return _DEFAULT_SIZE
-        return columns or _DEFAULT_SIZE[0], lines or _DEFAULT_SIZE[1]
+        """The terminal's height in lines, 24 if it does not say; ``None`` without a terminal."""
+        if not self.terminal:
+            return None
+        with suppress(OSError):
+            return os.get_terminal_size(self._stdout.fileno()).lines or _USUAL_LINES
+        return _USUAL_LINES
 
     @property
     def reader_gone(self) -> bool:

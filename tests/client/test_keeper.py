@@ -29,12 +29,6 @@ def _home() -> Iterator[Home]:
         yield home
 
 
-@pytest.fixture(name="server")
-def _server() -> Iterator[MessagesServer]:
-    with messages_server(text("done")) as server:
-        yield server
-
-
 def keeper(home: Home, session: str = "", **given: Any) -> Keeper:
     """Return a middleware of the home's daemon, for a session of its own."""
     name = session or f"s{next(_numbers)}"

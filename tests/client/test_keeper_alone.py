@@ -4,7 +4,6 @@ import gzip
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,6 @@ from tests.support.steps import Drip, Hang, Raw
 from tests.timing import least_seconds
 
 COUNTED = {"request": {}, "compact": {"due": False}}
-
-
-@pytest.fixture(name="server")
-def _server() -> Iterator[MessagesServer]:
-    with messages_server(text("done")) as server:
-        yield server
 
 
 @pytest.fixture(name="socket")

@@ -44,12 +44,6 @@ REMEMBERED = [{"type": "text", "text": BLOCK}, {"type": "text", "text": "Which p
 ANSWER: dict[str, Any] = {"role": "assistant", "content": [{"type": "text", "text": "done"}]}
 
 
-@pytest.fixture(name="server")
-def _server() -> Iterator[MessagesServer]:
-    with messages_server(text("done")) as server:
-        yield server
-
-
 @pytest.fixture(name="socket")
 def _socket(tmp_path: Path) -> str:
     return str(tmp_path / "run" / "memd.sock")

@@ -28,12 +28,6 @@ def _home() -> Iterator[Home]:
         yield home
 
 
-@pytest.fixture(name="server")
-def _server() -> Iterator[MessagesServer]:
-    with messages_server(text("done")) as server:
-        yield server
-
-
 class Talk:
     """A conversation of a program with the middleware, in a project of its own."""
 

@@ -15,7 +15,7 @@ from tests.e2e.claude import Turn, conversation, once, stop
 from tests.e2e.hooks import blocks
 from tests.e2e.programs import learn_from_scripts, memctl
 from tests.e2e.relay import FACTS
-from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.daemon import Home, client, throw_away_home
 from tests.support.messages import MessagesServer, messages_server, text, tools
 from tests.support.steps import ReceivedMessage, ScriptedReply
 from tests.support.waiting import wait_until_up
@@ -32,13 +32,6 @@ _OFFER = "review accept "
 
 
 @pytest.fixture
-def server() -> Iterator[MessagesServer]:
-    """Serve a model that says one word."""
-    with messages_server(text("Understood.")) as serving:
-        yield serving
-
-
-@pytest.fixture
 def home() -> Iterator[Home]:
     """Make a home where memd's hooks are set up; whatever daemon a hook starts there is ended."""
     with throw_away_home() as made:
@@ -47,13 +40,6 @@ def home() -> Iterator[Home]:
         stop(made)
         yield made
         stop(made)
-
-
-@pytest.fixture
-def daemon(home: Home) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a daemon in the home."""
-    with daemon_process(home) as process:
-        yield process
 
 
 def save(home: Home, description: str = "how the heron service is deployed") -> None:

@@ -17,7 +17,7 @@ from tests.e2e.programs import ROOT, learn_from_scripts, memctl, program, run, v
 from tests.e2e.relay import FACTS
 from tests.e2e.test_claude_code import memories, recalled, save
 from tests.e2e.test_claude_code_memory import FILE
-from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.daemon import Home, client, throw_away_home
 from tests.support.messages import MessagesServer, messages_server, text, tools
 from tests.support.waiting import wait_until_up
 
@@ -26,13 +26,6 @@ FACT = FACTS[0]
 MOD = str(ROOT / "clients" / "claude-code" / "mod")
 WITH_MOD = ("--plugin-dir", MOD)
 TURN_SECONDS = 0.5  # that a daemon that is gone or hangs may cost a turn: its prompt and its end
-
-
-@pytest.fixture
-def server() -> Iterator[MessagesServer]:
-    """Serve a model that says one word."""
-    with messages_server(text("Understood.")) as serving:
-        yield serving
 
 
 @pytest.fixture
@@ -45,13 +38,6 @@ def home() -> Iterator[Home]:
         learn_from_scripts(made)
         yield made
         stop(made)
-
-
-@pytest.fixture
-def daemon(home: Home) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a daemon in the home."""
-    with daemon_process(home) as process:
-        yield process
 
 
 @pytest.mark.usefixtures("daemon")

@@ -16,7 +16,7 @@ from tests.e2e.hooks import CODEX, CODEX_CONFIG, blocks, set_up_opencode
 from tests.e2e.models import ResponsesServer
 from tests.e2e.programs import memctl, program, run
 from tests.e2e.relay import FACTS
-from tests.support.daemon import Home, client, daemon_process, throw_away_home
+from tests.support.daemon import Home, client, throw_away_home
 from tests.support.messages import MessagesServer, messages_server, text, tools
 from tests.support.steps import ReceivedMessage, ScriptedReply
 
@@ -67,13 +67,6 @@ def home() -> Iterator[Home]:
         Path(made.project(), "kestrel.py").write_text("ROW_LIMIT = 500\n")
         yield made
         stop(made)
-
-
-@pytest.fixture
-def daemon(home: Home) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a daemon in the home."""
-    with daemon_process(home) as process:
-        yield process
 
 
 def notes(request: ReceivedMessage) -> list[str]:

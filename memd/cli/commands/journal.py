@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from types import MappingProxyType
 from typing import Any
 
 from memd.base.errors import Invalid, MemdError, NotFound
@@ -76,12 +75,12 @@ class _FollowedChanges:
             new = new[-(self._invocation.options.limit or _PAST_CHANGES) :]
         self._has_started = True
         screen = self._invocation.screen
+        sentence_of = {} if screen.as_json else _sentences(self._invocation, new)
         for change in new:
             if screen.as_json:
                 screen.record(change)
             else:  # an age would be wrong a minute later
                 at = output.local_time(change["at"])
-                sentence_of = _sentences(self._invocation, [change])
                 row = _change_row(self._invocation, change, at, sentence_of)
                 line = output.table([row], screen.width, _WHAT_COLUMN)
                 screen.line(line.removesuffix("\n"))
@@ -103,11 +102,15 @@ class _FollowedChanges:
 
 
 def _sentences(invocation: Invocation, changes: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the descriptions of the project's memories by path, for a list of some changes."""
+    """Return the descriptions of memories by path, for a list of some changes.
+
+    A page of the newest memories is asked for: these are the ones that the newest changes made.
+    """
     if not changes or invocation.options.all:  # paths of other projects may be the same
         return {}
     with suppress(MemdError):  # the history is there also where the directory cannot be read
-        return {each["path"]: each["description"] for each in invocation.memories()}
+        memories = invocation.ask("memory.list")["memories"]
+        return {each["path"]: each["description"] for each in memories}
     return {}
 
 
@@ -215,7 +218,7 @@ def _print_undone(invocation: Invocation, result: dict[str, Any], empty_text: st
     return 1 if result["conflicts"] else 0
 
 
-def _file_words(file: dict[str, Any], sentence_of: Mapping[str, str] = MappingProxyType({})) -> str:
+def _file_words(file: dict[str, Any], sentence_of: Mapping[str, str]) -> str:
     """Return what a change did to a file, as "updated Lines have 100 columns"."""
     purged = " (purged)" if file.get("purged") else ""
     return f"{file['action']} {sentence_of.get(file['path']) or file['path']}{purged}"

@@ -39,15 +39,17 @@ def _purge(invocation: Invocation) -> int:
     if pattern == "-":
         pattern = invocation.read("-").rstrip("\n")
     given = {"path": options.path, "pattern": pattern, "regex": options.regex}
-    planned = _ask_purge(invocation, given, dry_run=True)
-    is_wanted = options.yes
+    is_wanted = options.yes and not options.dry_run
+    # A pattern is searched in all of the history: once is enough where nobody is asked. For a
+    # memory the answer says whether this caller may purge at all, before the memory is deleted.
+    planned = {} if is_wanted and pattern else _ask_purge(invocation, given, dry_run=True)
     if not is_wanted and not options.dry_run and can_ask(invocation):
         screen.error("\n".join(_purge_lines(planned)) or "nothing is kept of it")
         is_wanted = person_agrees(invocation, "Remove it for good? Nothing brings it back.")
         if not is_wanted:
             screen.note("nothing was removed")
             return _USAGE
-    if options.dry_run or not is_wanted:
+    if not is_wanted:
         _print_purged(invocation, planned)
         if options.dry_run:
             return 0
