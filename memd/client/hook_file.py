@@ -73,7 +73,31 @@ def lost_interpreter(places: Places) -> str:
 
 
 def write(places: Places, python: str = sys.executable) -> None:
-    """Write the hook's files and the link. Raises Refused and OSError."""
+    """Write the hook's files and links, and compile the native hook. Raises Refused and OSError."""
+    _write_files(places, python)
+    make_native(places)
+
+
+def make_native(places: Places) -> None:
+    """Put the native hook in the place of the link ``python``, where a compiler is. Raises OSError.
+
+    It takes a moment. Where there is no set-up, or the native hook already, it does nothing.
+    """
+    program = f"{places.data_dir}/{_PROGRAM}"
+    if not os.path.islink(program):
+        return
+    draft = f"{places.data_dir}/.draft-{os.getpid()}"
+    with suppress(FileNotFoundError):
+        os.unlink(draft)  # left by a process with the same number: a compiler might follow a link
+    if _compile(f"{places.data_dir}/hook.c", draft):
+        os.rename(draft, program)
+    else:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
+
+
+def _write_files(places: Places, python: str) -> None:
+    """Write the hook's files, and both links to the interpreter. Raises Refused and OSError."""
     if not os.path.isabs(python):
         raise Refused(
             "this Python does not know where it lies",
@@ -96,10 +120,7 @@ def write(places: Places, python: str = sys.executable) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             os.rename(draft, f"{folder}/{name}")
-        if not _compile(f"{folder}/hook.c", draft):
-            with suppress(FileNotFoundError):
-                os.unlink(draft)
-            os.symlink(interpreter, draft)
+        os.symlink(interpreter, draft)
         os.rename(draft, f"{folder}/{_PROGRAM}")
     except BaseException:
         with suppress(OSError):
@@ -110,12 +131,12 @@ def write(places: Places, python: str = sys.executable) -> None:
 
 
 def refresh(places: Places) -> None:
-    """Update the hook's files to this version, if a set-up made them.
+    """Update the hook's files to this version, if a set-up made them; ``make_native`` is due then.
 
     Raises Refused and OSError.
     """
     if os.path.lexists(hook_path(places)) and not is_current(places):
-        write(places)
+        _write_files(places, sys.executable)
 
 
 def remove(places: Places) -> None:

@@ -16,7 +16,6 @@ from anyio.abc import TaskStatus
 from msgspec import Struct, field
 
 from memd.base import limits
-from memd.base.errors import MemdError
 from memd.client import hook_file
 from memd.daemon import machine, missed
 from memd.daemon.background import Background
@@ -81,7 +80,7 @@ async def _start_rooms(whole: Daemon, background: Background) -> None:
     await background.start("store", whole.store.run)
     await background.start("jobs", partial(whole.jobs.run, whole.runners))
     background.start_soon("models", partial(_warm, whole))
-    background.start_soon("hook", partial(_refresh_hook, whole))
+    background.start_soon("hook", partial(_make_native_hook, whole))
     background.start_soon("dreams", whole.dreams.watch)
     background.start_soon("team", whole.team.run)
     background.start_soon("progress", whole.progress.run)
@@ -101,13 +100,12 @@ async def _start_rooms(whole: Daemon, background: Background) -> None:
     )
 
 
-async def _refresh_hook(whole: Daemon) -> None:
-    """Bring the hook's files to this version; a compiler may take a moment, which nobody awaits."""
-    places = whole.places
+async def _make_native_hook(whole: Daemon) -> None:
+    """Compile the native hook where the Python one stands in, as after an upgrade."""
     try:
-        await anyio.to_thread.run_sync(hook_file.refresh, places)
-    except (MemdError, OSError) as error:  # the old hook still works
-        whole.log.warning("hook", detail=f"{hook_file.hook_path(places)}: {error}")
+        await anyio.to_thread.run_sync(hook_file.make_native, whole.places)
+    except OSError as error:  # the Python hook works
+        whole.log.warning("hook", detail=f"{hook_file.hook_path(whole.places)}: {error}")
 
 
 async def _warm(whole: Daemon) -> None:

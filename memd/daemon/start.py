@@ -16,6 +16,7 @@ from memd import __version__
 from memd.base.clock import Clock
 from memd.base.errors import MemdError
 from memd.base.places import Places, find
+from memd.client import hook_file
 from memd.daemon.app import Ports
 from memd.daemon.clock import MovedClock, SystemClock
 from memd.daemon.instance import AlreadyRunningError, Instance
@@ -91,6 +92,10 @@ def _serve(places: Places, given: Mapping[str, str], instance: Instance, clock: 
     for problem in problems:
         log.warning("settings", detail=problem)
     environ, origin = _environment(given, places, log)
+    try:
+        hook_file.refresh(places)
+    except (MemdError, OSError) as error:  # the old hook still works
+        log.warning("hook", detail=f"{hook_file.hook_path(places)}: {error}")
     with _listener(places, environ) as listener:
         bound_socket = _identity(places.socket)
 

@@ -83,3 +83,20 @@ def test_a_python_that_does_not_know_itself_is_refused(places: Places) -> None:
     with pytest.raises(Refused):
         hook_file.write(places, "")
     assert not os.path.exists(places.data_dir)
+
+
+def test_the_native_hook_takes_the_place_of_the_link(places: Places) -> None:
+    """After an update the link stands in until the hook is compiled; a stale draft is no target."""
+    hook_file.write(places)
+    program, victim = Path(places.data_dir, "python"), Path(places.data_dir, "victim")
+    was_native = not program.is_symlink()
+    Path(hook_file.hook_path(places)).write_text("older")
+    hook_file.refresh(places)
+    assert program.is_symlink()
+    victim.write_text("mine")
+    Path(places.data_dir, f".draft-{os.getpid()}").symlink_to(victim)
+    hook_file.make_native(places)
+    assert program.is_symlink() != was_native
+    assert victim.read_text() == "mine"
+    victim.unlink()
+    assert sorted(os.listdir(places.data_dir)) == NAMES
